@@ -352,9 +352,14 @@ def text_of(content: Any) -> str | None:
 
 
 def go_on(before: Any, block: Any) -> bool:
-    """Whether two blocks are of one sentence, which Anthropic divides where it names sources."""
+    """Whether two blocks are of one sentence, which is divided where sources are named.
+
+    Anthropic names them in each block, Mistral in one of its own.
+    """
     if not (isinstance(before, dict) and isinstance(block, dict)):
         return False
+    if before.get("type") in ("reference", "tool_reference"):
+        return block.get("type") == "text"
     cited = before.get("citations") or block.get("citations")
     return bool(cited) and before.get("type") == block.get("type") == "text"
 

@@ -109,6 +109,8 @@ def traced_dialog(
         if utterance.role == "assistant" and speaker_role(utterance.speaker):
             utterance.speaker = "assistant"  # the same as in the output
     reply = None if given_back else trace_reply(output, messages)
+    if reply and is_begun(utterances, state):
+        reply = utterances.pop().text + reply
     if reply:
         utterances.append(assistant(reply))
     if len(utterances) < 3:
@@ -117,6 +119,13 @@ def traced_dialog(
     elif utterances:
         utterances[-1].time = to_time(time)
     return Dialog(name, utterances, model)
+
+
+def is_begun(utterances: list[Utterance], output: Any) -> bool:
+    """Whether a request to Claude ends with the beginning of the reply, and the rest came back."""
+    fields = output if isinstance(output, dict) else {}
+    is_claude = fields.get("type") == "message" and fields.get("role") == "assistant"
+    return is_claude and utterances[-1].role == "assistant" and is_talk(utterances[-1])
 
 
 def trace_reply(output: Any, messages: Any) -> str | None:
@@ -509,23 +518,92 @@ def block_texts(message: dict) -> str | None:
     return "\n".join(texts) or None
 
 
-def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
+def join_histories(
+    dialogs: list[Dialog], source, *, by_session: bool = False
+) -> list[Dialog]:
     """Requests of one thread as one dialog: each reply once, with the history it was made from.
 
     Of requests whose history is the beginning of another's the longest stays, and takes over the
     ratings of their replies. Another request that begins as they do is a branch, whose utterances
-    up to there are context only.
+    up to there are context only. Ids are those of sessions, and not of requests, where the format
+    says so (`by_session`), or where the requests of one go on from each other.
     """
+    threads = threads_of(dialogs)
+    by_session = by_session or any(map(is_session, threads.values()))
+    if by_session:
+        threads = threads_of(with_found_ids(dialogs))
+        dialogs = [dialog for dialog in dialogs if not dialog.id]
+    check_windows(dialogs)
+    continued = continued_histories(dialogs)
+    named, joined = [], []
+    for requests in threads.values():
+        of_session = named if by_session and requests[0].id else joined
+        if len(requests) > 1 and all(is_single_exchange(dialog) for dialog in requests):
+            of_session.append(woven_requests(requests))
+        else:
+            of_session += join_thread(requests, source)
+    return named + drop_beginnings(joined, continued, source)
+
+
+def threads_of(dialogs: list[Dialog]) -> dict[str, list[Dialog]]:
+    """Requests by the ids of their threads; one without an id is a thread of its own."""
     threads: dict[str, list[Dialog]] = {}
     for number, dialog in enumerate(dialogs):
         threads.setdefault(dialog.id or f"request {number}", []).append(dialog)
-    joined = []
-    for requests in threads.values():
-        if len(requests) > 1 and all(is_single_exchange(dialog) for dialog in requests):
-            joined.append(woven_requests(requests))
-            continue
-        joined += join_thread(requests, source)
-    return without_beginnings(joined, source)
+    return threads
+
+
+def is_session(requests: list[Dialog]) -> bool:
+    """Whether a user goes on, in one of the requests of an id, after the reply to another.
+
+    The calls of an agent in one trace go on from each other, too, but without the user's words.
+    """
+    if len(requests) < 2:
+        return False
+    if all(is_single_exchange(dialog) for dialog in requests):
+        return True
+    ends = {hashes[-1] for hashes in map(talk_hashes, requests) if hashes}
+    for dialog in requests:
+        talk = talk_of(dialog)
+        after = zip(talk_hashes(dialog), talk, talk[1:], strict=False)
+        for so_far, (role, _), (next_role, _) in after:
+            if (role, next_role) == ("assistant", "user") and so_far in ends:
+                return True
+    return False
+
+
+def with_found_ids(dialogs: list[Dialog]) -> list[Dialog]:
+    """The requests of sessions; one without an id gets that of a session that it fits.
+
+    It fits one that goes on from it and does not have it, and the only one that ends where it goes
+    on itself.
+    """
+    unnamed = [dialog for dialog in dialogs if not dialog.id and talk_of(dialog)]
+    unnamed.sort(key=lambda dialog: len(talk_of(dialog)))
+    ends: dict[
+        str, list[int]
+    ] = {}  # of the requests of each session, the longest one last
+    inner: dict[str, set[int]] = {}
+    for dialog in sorted(dialogs, key=lambda dialog: len(talk_of(dialog))):
+        hashes = talk_hashes(dialog)
+        if dialog.id and hashes:
+            ends.setdefault(dialog.id, []).append(hashes[-1])
+            inner.setdefault(dialog.id, set()).update(hashes)
+    of_unnamed = {talk_hashes(dialog)[-1] for dialog in unnamed}
+    for dialog in unnamed:
+        *before, end = talk_hashes(dialog)
+        goes_on_from = set(before) - of_unnamed
+        lacking = [n for n in ends if end in inner[n] and end not in ends[n]]
+        earlier = [name for name in ends if ends[name][-1] in goes_on_from]
+        if lacking:
+            dialog.id = lacking[0]
+            ends[dialog.id].insert(0, end)
+        elif len(earlier) == 1:
+            (dialog.id,) = earlier
+            ends[dialog.id].append(end)
+            inner[dialog.id].update((*before, end))
+            of_unnamed.discard(end)
+    return dialogs
 
 
 def join_thread(requests: list[Dialog], source) -> list[Dialog]:
@@ -540,31 +618,52 @@ def join_thread(requests: list[Dialog], source) -> list[Dialog]:
     return paths
 
 
-def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
+def without_beginnings(
+    dialogs: list[Dialog], source, *, by_session: bool = False
+) -> list[Dialog]:
     """Drop each dialog that another one continues by one reply, where a file logs each request.
 
-    A file logs each request if, for more than half of its dialogs with several replies, the dialog
-    up to the last but one reply is in the file too. Else all dialogs stay. A dialog that is shorter
-    by two replies or more stays, unless the dialogs between are in the file. A request that ends
-    in a call of a tool or its result is dropped too, where another one goes on from its talk. The
-    ratings and the model of a dropped dialog go to its last reply in a longer one.
+    A dialog that is shorter by two replies or more stays, unless the dialogs between are in the
+    file. A request that ends in the user's words, a call of a tool or its result is dropped too,
+    where another one goes on from its talk. The ratings and the model of a dropped dialog go to
+    its last reply in a longer one. Where ids are of sessions, none goes on from one with another.
     """
-    replies = [replies_by_history(dialog) for dialog in dialogs]
-    full_histories = {
-        next(reversed(by_history)) for by_history in replies if by_history
-    }
-    several_replies = [
-        list(by_history) for by_history in replies if len(by_history) > 1
-    ]
-    previous_histories = [histories[-2] for histories in several_replies]
+    continued = continued_histories(dialogs, by_session=by_session)
+    return drop_beginnings(dialogs, continued, source, by_session=by_session)
+
+
+def continued_histories(dialogs: list[Dialog], *, by_session: bool = False) -> Counter:
+    """How many dialogs go on from each history by one reply; empty unless a file logs each request.
+
+    It does if, for more than half of its dialogs with several replies, the dialog up to the last
+    but one reply is in the file too.
+    """
+    full_histories = set()
+    previous_histories = []
+    for dialog in dialogs:
+        histories = list(replies_by_history(dialog, dialog.id if by_session else ""))
+        full_histories.update(histories[-1:])
+        previous_histories += histories[-2:-1]
     n_continuing = sum(history in full_histories for history in previous_histories)
-    if n_continuing <= len(several_replies) / 2:
+    logs_each = n_continuing > len(previous_histories) / 2
+    return Counter(previous_histories) if logs_each else Counter()
+
+
+def drop_beginnings(
+    dialogs: list[Dialog], continued: Counter, source, *, by_session: bool = False
+) -> list[Dialog]:
+    """The dialogs without those from whose history another one goes on."""
+    if not continued:
         return dialogs
-    continued = Counter(previous_histories)
+    starts = [dialog.id if by_session else "" for dialog in dialogs]
+    talks = [talk_hashes(d, start) for d, start in zip(dialogs, starts, strict=True)]
+    replies = [
+        replies_by_history(d, start) for d, start in zip(dialogs, starts, strict=True)
+    ]
     source.guess(
         "kind", "requests", "each repeats the history: the longest of each are read"
     )
-    steps = [number for number, dialog in enumerate(dialogs) if ends_in_a_step(dialog)]
+    steps = [number for number, dialog in enumerate(dialogs) if lacks_reply(dialog)]
     others = sorted(set(range(len(dialogs))) - set(steps))
     beginnings = set()
     for number in others + steps:
@@ -573,8 +672,8 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
             continued[last] -= 1  # another of the same words is a dialog of its own
             beginnings.add(number)
     if steps:
-        talks = talks_gone_on_from(dialogs)
-        beginnings |= {n for n in steps if talk_hashes(dialogs[n])[-1] in talks}
+        gone_on_from = talks_gone_on_from(dialogs, talks)
+        beginnings |= {number for number in steps if talks[number][-1] in gone_on_from}
     longest = []
     later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
     for number, dialog in enumerate(dialogs):
@@ -593,25 +692,26 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
     return longest
 
 
-def ends_in_a_step(dialog: Dialog) -> bool:
-    """Whether a request with talk ends in what is none, such as the result of a tool."""
+def lacks_reply(dialog: Dialog) -> bool:
+    """Whether a request with talk ends in the user's words, or in the result of a tool."""
     utterances = dialog.utterances
-    return any(map(is_talk, utterances)) and not is_talk(utterances[-1])
+    if not any(map(is_talk, utterances)):
+        return False
+    return not is_talk(utterances[-1]) or utterances[-1].role == "user"
 
 
-def talks_gone_on_from(dialogs: list[Dialog]) -> set[int]:
+def talks_gone_on_from(dialogs: list[Dialog], talks: list[list[int]]) -> set[int]:
     """Hashes of the talks that a request goes on from, by words or to the model's next step."""
-    talks = set()
-    for dialog in dialogs:
-        hashes = talk_hashes(dialog)
-        talks.update(hashes[:-1] if ends_in_a_step(dialog) else hashes)
-    return talks
+    gone_on_from = set()
+    for dialog, hashes in zip(dialogs, talks, strict=True):
+        gone_on_from.update(hashes[:-1] if lacks_reply(dialog) else hashes)
+    return gone_on_from
 
 
-def talk_hashes(dialog: Dialog) -> list[int]:
+def talk_hashes(dialog: Dialog, start: str = "") -> list[int]:
     """A hash of all talk up to each utterance of a dialog."""
     hashes = []
-    so_far = 0
+    so_far = hash(start)
     for role_and_text in talk_of(dialog):
         so_far = hash((so_far, role_and_text))
         hashes.append(so_far)
@@ -642,12 +742,12 @@ def take_over(reply: Utterance, dialog: Dialog) -> None:
     reply.system = reply.system or talk[-1].system or dialog.system
 
 
-def replies_by_history(dialog: Dialog) -> dict[int, Utterance]:
+def replies_by_history(dialog: Dialog, start: str = "") -> dict[int, Utterance]:
     """The replies of the bot by a hash of all talk up to each; else of who speaks last."""
     talk = list(filter(is_talk, dialog.utterances))
     by_role = any(utterance.role == "assistant" for utterance in talk)
     replies = {}
-    so_far = 0
+    so_far = hash(start)
     for utterance in talk:
         who = utterance.role if by_role else utterance.speaker
         so_far = hash((so_far, who, utterance.text.strip()))
