@@ -413,3 +413,49 @@ def test_a_sentence_that_mistral_parts_for_a_source_is_whole(tmp_path):
     entries = [user("Hi"), bot(blocks)]
     turns = read_turns(file_with(tmp_path, "c.json", {"id": "c", "messages": entries}))
     assert turns["response"].tolist() == ["No, dear."]
+
+
+def test_messages_of_langchain_in_a_list_name_the_model(tmp_path):
+    plain, serialized = [], []
+    for kind, name, text in (("human", "Human", "Hi"), ("ai", "AI", "Ho")):
+        about = {"content": text, "response_metadata": {"model_name": "m"}}
+        plain.append({"type": kind, "additional_kwargs": {}, **about})
+        ids = ["langchain", "schema", "messages", f"{name}Message"]
+        row = {"lc": 1, "type": "constructor", "id": ids, "kwargs": about}
+        serialized.append(row)
+    for number, messages in enumerate((plain, serialized)):
+        turns = read_turns(file_with(tmp_path, f"{number}.json", messages))
+        assert turns[["system", "response"]].values.tolist() == [["m", "Ho"]]
+        assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_messages_of_vercel_as_json_in_rows(tmp_path):
+    rows = []
+    for role, text in (("user", "Hi"), ("assistant", "Ho")):
+        message = {"role": role, "parts": [{"type": "text", "text": text}]}
+        about = {"id": role, "created_at": "2025-03-18 20:15:43"}
+        rows.append({**about, "message": json.dumps(message)})
+    turns = read_turns(file_with(tmp_path, "rows.json", {"data": rows}))
+    assert contexts(turns) == {"Ho": ["Hi"]}
+
+
+def test_a_gateway_of_azure_logs_a_request_in_several_rows(tmp_path):
+    def row(name, number, **columns):
+        about = {"CorrelationId": name, "SequenceNumber": number, "ModelName": "m"}
+        return {**about, **{key: json.dumps(value) for key, value in columns.items()}}
+
+    rows = [
+        row("b", 1, ResponseMessages=[bot("No")]),
+        row("b", 0, RequestMessages=TEA),
+        row("a", 0, RequestMessages=HI, ResponseMessages=[bot("Ho")]),
+    ]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert turns["system"].tolist() == ["m", "m"]
+
+
+def test_logs_of_litellm_without_words_are_refused(tmp_path):
+    row = {"request_id": "r", "call_type": "acompletion", "spend": 0.1}
+    row |= {"startTime": "2025-01-01T10:00:00Z", "messages": {}, "response": {}}
+    with pytest.raises(DataError, match="store_prompts_in_spend_logs"):
+        read_turns(file_with(tmp_path, "log.jsonl", [row]))

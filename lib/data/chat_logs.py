@@ -390,6 +390,8 @@ FORMATS = [  # in the order in which signatures are tried
                "started_at"), traces.read_weave),
     LogFormat("mlflow", "MLflow traces",
               ("info.trace_id|info.request_id", "data.spans[].attributes"), traces.read_mlflow),
+    LogFormat("azure_gateway", "Azure API Management, logs of models",
+              ("CorrelationId", "RequestMessages|ResponseMessages"), traces.read_azure_gateway),
     LogFormat("inspect", "Inspect log",
               ("eval.model", "samples[].messages"), EachRecord(evaluations.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
@@ -470,6 +472,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("data", "annotations[].result|completions[].result"),
               EachRecord(corpora.read_label_studio)),
     *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
+    LogFormat("request", "LiteLLM, logs of requests without their words",
+              ("request_id", "call_type", "spend", "startTime"), traces.read_litellm_without_words),
 ]
 # fmt: on
 

@@ -833,6 +833,44 @@ def n_shared(texts: list[tuple], others: list[tuple]) -> int:
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
+def read_azure_gateway(rows: list[dict], source) -> list[Dialog]:
+    """Azure's API Management: what was asked and answered in one row or more of a request."""
+    requests: dict[str, list[dict]] = {}
+    for row in rows:
+        requests.setdefault(str(row.get("CorrelationId")), []).append(row)
+    dialogs = []
+    for parts in requests.values():
+        parts.sort(key=lambda row: to_number(row.get("SequenceNumber")) or 0.0)
+        asked, answered = (
+            [message for row in parts for message in dicts(row.get(name))]
+            for name in ("RequestMessages", "ResponseMessages")
+        )
+        if not asked or not text_from_json(answered):
+            source.exclude("dialogs", "are requests without a reply in words")
+            continue
+        dialog = traced_dialog(
+            "",
+            asked,
+            output=answered,
+            time=parts[0].get("TimeGenerated"),
+            model=first_text(parts[0], ("ModelName", "DeploymentName")),
+        )
+        dialogs.append(dialog)
+    return join_histories(dialogs, source)
+
+
+def read_litellm_without_words(rows: list[dict], source) -> list[Dialog]:
+    """LiteLLM's logs where it was not told to keep what was said.
+
+    Raises:
+        UnknownFormat: always.
+    """
+    raise UnknownFormat(
+        "holds requests of LiteLLM without what was said, which it does not keep by default",
+        fix="set store_prompts_in_spend_logs: true in its settings, and export later requests",
+    )
+
+
 def read_braintrust(rows: list[dict], source) -> list[Dialog]:
     """Braintrust's spans: those of models, else the root of each trace; scores are scorers'."""
     threads = {}
