@@ -85,6 +85,21 @@ def test_a_user_who_only_says_what_another_began_with(tmp_path):
     ]
 
 
+def test_a_question_that_was_asked_again_in_other_words_is_a_branch(tmp_path):
+    rows = [completion(HI, "Ho"), completion(TEA, "No"), completion(CAKE, "Yes")]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
+    assert talks(turns)[-1][1:] == [["Hi", "Ho", "Cake?"], "Yes"]
+    assert turns["response"].tolist() == ["Ho", "No", "Yes"]
+
+
+def test_requests_of_a_bot_that_opens_repeat_the_history(tmp_path):
+    opening = [bot("Welcome"), user("Hi")]
+    rows = [completion(opening, "Ho")]
+    rows.append(completion([*opening, bot("Ho"), user("Tea?")], "No"))
+    turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
+    assert turns["response"].tolist() == ["Welcome", "Ho", "No"]
+
+
 def test_words_before_a_call_of_a_tool_in_traces_of_one_turn_each(tmp_path):
     call = {**bot("Wait."), "tool_calls": [{"id": "c", "function": {"name": "tea"}}]}
     result = {"role": "tool", "tool_call_id": "c", "content": "none"}

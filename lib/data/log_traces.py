@@ -636,14 +636,15 @@ def continued_histories(dialogs: list[Dialog], *, by_session: bool = False) -> C
     """How many dialogs go on from each history by one reply; empty unless a file logs each request.
 
     It does if, for more than half of its dialogs with several replies, the dialog up to the last
-    but one reply is in the file too.
+    but one reply is in the file too. What the bot says before the user is no reply to a request.
     """
     full_histories = set()
     previous_histories = []
     for dialog in dialogs:
         histories = list(replies_by_history(dialog, dialog.id if by_session else ""))
         full_histories.update(histories[-1:])
-        previous_histories += histories[-2:-1]
+        n_opening = len(list(takewhile(is_of_bot, filter(is_talk, dialog.utterances))))
+        previous_histories += histories[n_opening:][-2:-1]
     n_continuing = sum(history in full_histories for history in previous_histories)
     logs_each = n_continuing > len(previous_histories) / 2
     return Counter(previous_histories) if logs_each else Counter()
@@ -652,7 +653,11 @@ def continued_histories(dialogs: list[Dialog], *, by_session: bool = False) -> C
 def drop_beginnings(
     dialogs: list[Dialog], continued: Counter, source, *, by_session: bool = False
 ) -> list[Dialog]:
-    """The dialogs without those from whose history another one goes on."""
+    """The dialogs without those from whose history another one goes on.
+
+    Where more of them go on from a reply than it was logged, the others are branches: their
+    utterances up to there are context only.
+    """
     if not continued:
         return dialogs
     starts = [dialog.id if by_session else "" for dialog in dialogs]
@@ -674,14 +679,23 @@ def drop_beginnings(
     if steps:
         gone_on_from = talks_gone_on_from(dialogs, talks)
         beginnings |= {number for number in steps if talks[number][-1] in gone_on_from}
+    logged = Counter(
+        next(reversed(replies[n]), None) for n in beginnings.difference(steps)
+    )
     longest = []
     later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
     for number, dialog in enumerate(dialogs):
         if number in beginnings:
             continue
         longest.append(dialog)
+        earlier = list(replies[number])[:-1]
+        repeated = [history for history in earlier if logged.get(history) == 0]
+        logged.subtract(history for history in earlier if logged.get(history))
+        if repeated:
+            script_up_to(dialog, replies[number][repeated[-1]])
         for history, reply in replies[number].items():
-            later.setdefault(history, []).append(reply)
+            if history not in repeated:
+                later.setdefault(history, []).append(reply)
     for number in sorted(beginnings):
         last = next(reversed(replies[number]), None)
         if later.get(last):
@@ -690,6 +704,17 @@ def drop_beginnings(
         "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
     )
     return longest
+
+
+def script_up_to(dialog: Dialog, reply: Utterance) -> None:
+    """Make all utterances up to this one context only."""
+    end = [utterance is reply for utterance in dialog.utterances].index(True) + 1
+    dialog.utterances[:end] = as_script(dialog.utterances[:end])
+
+
+def is_of_bot(utterance: Utterance) -> bool:
+    """Whether an utterance is the bot's."""
+    return utterance.role == "assistant"
 
 
 def lacks_reply(dialog: Dialog) -> bool:
