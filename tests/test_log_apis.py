@@ -66,9 +66,22 @@ def test_requests_of_a_session_without_an_id_beside_one_with_an_id(tmp_path):
         completion(HI, "Ho"),
         completion(TEA, "No", session="a"),
         completion(CAKE, "Yes"),
+        completion(BYE, "Bye!", session="a"),
+    ]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
+    assert sorted(turns["response"]) == ["Bye!", "Ho", "Ho", "No", "Yes"]
+
+
+def test_ids_of_requests_beside_those_of_a_session(tmp_path):
+    rows = [
+        completion(HI, "Ho", session="a"),
+        completion(TEA, "No", session="a"),
+        completion(HI, "Ho", session="request 1"),
+        completion(CAKE, "Yes", session="request 2"),
     ]
     turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
     assert sorted(turns["response"]) == ["Ho", "Ho", "No", "Yes"]
+    assert set(turns["dialog"]) == {"a", "request 2"}
 
 
 def test_a_user_who_only_says_what_another_began_with(tmp_path):

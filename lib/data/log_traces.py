@@ -123,9 +123,10 @@ def traced_dialog(
 
 def is_begun(utterances: list[Utterance], output: Any) -> bool:
     """Whether a request to Claude ends with the beginning of the reply, and the rest came back."""
-    fields = output if isinstance(output, dict) else {}
-    is_claude = fields.get("type") == "message" and fields.get("role") == "assistant"
-    return is_claude and utterances[-1].role == "assistant" and is_talk(utterances[-1])
+    if not utterances or not isinstance(output, dict):
+        return False
+    is_claude = output.get("type") == "message" and output.get("role") == "assistant"
+    return is_claude and is_of_bot(utterances[-1]) and is_talk(utterances[-1])
 
 
 def trace_reply(output: Any, messages: Any) -> str | None:
@@ -526,10 +527,17 @@ def join_histories(
     Of requests whose history is the beginning of another's the longest stays, and takes over the
     ratings of their replies. Another request that begins as they do is a branch, whose utterances
     up to there are context only. Ids are those of sessions, and not of requests, where the format
-    says so (`by_session`), or where the requests of one go on from each other.
+    says so (`by_session`), or where the requests of one go on from each other; an id of one request
+    may then still be that of the request.
     """
     threads = threads_of(dialogs)
-    by_session = by_session or any(map(is_session, threads.values()))
+    names: dict[int, str] = {}  # of requests whose id no other one has
+    if not by_session and any(map(is_session, threads.values())):
+        by_session = True
+        for requests in threads.values():
+            if len(requests) == 1:
+                names[id(requests[0])] = requests[0].id
+                requests[0].id = ""
     if by_session:
         threads = threads_of(with_found_ids(dialogs))
         dialogs = [dialog for dialog in dialogs if not dialog.id]
@@ -542,7 +550,10 @@ def join_histories(
             of_session.append(woven_requests(requests))
         else:
             of_session += join_thread(requests, source)
-    return named + drop_beginnings(joined, continued, source)
+    longest = named + drop_beginnings(joined, continued, source)
+    for dialog in longest:
+        dialog.id = dialog.id or names.get(id(dialog), "")
+    return longest
 
 
 def threads_of(dialogs: list[Dialog]) -> dict[str, list[Dialog]]:
@@ -580,9 +591,8 @@ def with_found_ids(dialogs: list[Dialog]) -> list[Dialog]:
     """
     unnamed = [dialog for dialog in dialogs if not dialog.id and talk_of(dialog)]
     unnamed.sort(key=lambda dialog: len(talk_of(dialog)))
-    ends: dict[
-        str, list[int]
-    ] = {}  # of the requests of each session, the longest one last
+    # Hashes of the talks of each session: of whole requests, the longest last, and of all parts.
+    ends: dict[str, list[int]] = {}
     inner: dict[str, set[int]] = {}
     for dialog in sorted(dialogs, key=lambda dialog: len(talk_of(dialog))):
         hashes = talk_hashes(dialog)
