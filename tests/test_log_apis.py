@@ -487,3 +487,14 @@ def test_logs_of_litellm_without_words_are_refused(tmp_path):
     row |= {"startTime": "2025-01-01T10:00:00Z", "messages": {}, "response": {}}
     with pytest.raises(DataError, match="store_prompts_in_spend_logs"):
         read_turns(file_with(tmp_path, "log.jsonl", [row]))
+
+
+def test_requests_to_gemini_in_a_file_each_are_read_together(tmp_path):
+    asked = [gemini("user", "Hi")]
+    further = [*asked, gemini("model", "Ho"), gemini("user", "Tea?")]
+    for number, contents, text in ((1, asked, "Ho"), (2, further, "No")):
+        row = {"request": {"contents": contents}, "response": gemini_reply(text)}
+        file_with(tmp_path, f"{number}.json", row)
+    turns = read_turns(tmp_path)
+    assert turns["response"].tolist() == ["Ho", "No"]
+    assert contexts(turns) == TWO_EXCHANGES

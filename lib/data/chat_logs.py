@@ -90,7 +90,7 @@ OF_ONE_DIALOG = {*DIALOG, *WORDS["lists"]["of_one_dialog"].split()}
 OF_EXAMPLES = set(WORDS["lists"]["of_examples"].split())
 REQUEST_KINDS = {
     *("langfuse", "langsmith", "opentelemetry", "braintrust", "weave", "mlflow"),
-    "openai_responses",
+    *("openai_responses", "gemini_requests", "azure_gateway"),
 }
 # What may stand between the utterances of a context in one text, or be a word of them.
 SEPARATORS = ("EOS", " | ")
@@ -164,9 +164,10 @@ FORMATS = [  # in the order in which signatures are tried
               ("snapshot.chat.chat.history.messages",),
               assistants.read_open_webui_feedback),
     LogFormat("gemini", "Gemini API",
-              ("contents[].parts|history[].parts|full_request.contents[].parts"
-               "|request.contents[].parts|request_payload[].contents[].parts",),
-              assistants.read_gemini),
+              ("contents[].parts|history[].parts",), assistants.read_gemini),
+    LogFormat("gemini_requests", "Gemini API, requests with replies (Vertex AI, batch)",
+              ("request.contents[].parts|full_request.contents[].parts"
+               "|request_payload[].contents[].parts",), assistants.read_gemini),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
               ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
     LogFormat("character_ai", "Character.AI turns",
