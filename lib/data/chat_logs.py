@@ -90,7 +90,7 @@ OF_ONE_DIALOG = {*DIALOG, *WORDS["lists"]["of_one_dialog"].split()}
 OF_EXAMPLES = set(WORDS["lists"]["of_examples"].split())
 REQUEST_KINDS = {
     *("langfuse", "langsmith", "opentelemetry", "braintrust", "weave", "mlflow"),
-    "openai_responses",
+    *("openai_responses", "gemini_requests", "azure_gateway"),
 }
 # Where servers of some platforms list the messages of a page, each of which names its dialog.
 PAGES = ("messages", "data", "results", "payload", "logs")
@@ -167,8 +167,10 @@ FORMATS = [  # in the order in which signatures are tried
               ("snapshot.chat.chat.history.messages",),
               assistants.read_open_webui_feedback),
     LogFormat("gemini", "Gemini API",
-              ("contents[].parts|history[].parts|full_request.contents[].parts",),
-              assistants.read_gemini),
+              ("contents[].parts|history[].parts",), assistants.read_gemini),
+    LogFormat("gemini_requests", "Gemini API, requests with replies (Vertex AI, batch)",
+              ("request.contents[].parts|full_request.contents[].parts"
+               "|request_payload[].contents[].parts",), assistants.read_gemini),
     LogFormat("gemini", "Google Takeout, activity of Gemini",
               ("safeHtmlItem[].html", "title", "time"), assistants.read_gemini_activity),
     LogFormat("character_ai", "Character.AI turns",
@@ -183,11 +185,19 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("openai_responses", "OpenAI Responses, with the input beside each",
               ("input", "response.output[].type", "response.object"),
               assistants.read_logged_responses),
+    LogFormat("openai_responses", "OpenAI Responses, with the requests",
+              ("request.input", "response.output[].type", "response.object=response",
+               "request.previous_response_id|response.previous_response_id=resp*"),
+              assistants.read_logged_responses),
+    LogFormat("replies", "replies of an interface, without the requests",
+              ("object=response", "output[].type"), assistants.read_replies_alone),
     LogFormat("anthropic_batch", "Anthropic Message Batches",
               ("custom_id", "result.type"), assistants.read_anthropic_batch),
     LogFormat("anthropic_batch", "Anthropic Message Batches, the requests",
               ("requests[].custom_id", "requests[].params.messages"),
               EachRecord(assistants.read_anthropic_requests)),
+    LogFormat("anthropic_batch", "Anthropic Message Batches, the requests",
+              ("custom_id", "params.messages"), EachRecord(assistants.read_anthropic_requests)),
     LogFormat("langchain", "LangChain messages",
               ("type=human,ai,system,tool,function", "data.content"),
               assistants.read_langchain_list),
@@ -209,9 +219,9 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("autogen", "AutoGen, the state of a team",
               ("agent_states", "type=TeamState"), EachRecord(assistants.read_autogen)),
     LogFormat("openai_batch", "OpenAI Batch",
-              ("custom_id", "response.body"), assistants.read_openai_batch),
+              ("custom_id", "response.body|error.code"), assistants.read_openai_batch),
     LogFormat("openai_batch", "OpenAI Batch, the requests",
-              ("custom_id", "method", "body.messages|body.input"),
+              ("custom_id", "body.messages|body.input"),
               assistants.read_openai_batch_requests),
     LogFormat("arena", "Chatbot Arena, two dialogs a row and who was preferred",
               ("conversation_a|messages_a", "conversation_b|messages_b"),
@@ -410,6 +420,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("mlflow", "MLflow traces, one a row",
               ("trace_id|request_id", "request", "response", "trace_metadata|request_metadata",
                "request_time|timestamp_ms"), traces.read_mlflow_rows),
+    LogFormat("azure_gateway", "Azure API Management, logs of models",
+              ("CorrelationId", "RequestMessages|ResponseMessages"), traces.read_azure_gateway),
     LogFormat("inspect", "Inspect log",
               ("eval.model", "samples[].messages"), EachRecord(evaluations.read_inspect)),
     LogFormat("inspect", "Inspect log (.eval)",
@@ -490,6 +502,8 @@ FORMATS = [  # in the order in which signatures are tried
               ("data", "annotations[].result|completions[].result"),
               EachRecord(corpora.read_label_studio)),
     *(LogFormat(shape.kind, shape.name, shape.signature, shape) for shape in SHAPES),
+    LogFormat("request", "LiteLLM, logs of requests without their words",
+              ("request_id", "call_type", "spend", "startTime"), traces.read_litellm_without_words),
 ]
 # fmt: on
 
@@ -818,8 +832,13 @@ def records(value: Any) -> list[dict]:
         value = evaluations.with_numbered_status(value)
         return value.loc[:, ~value.columns.duplicated()].to_dict("records")
     if isinstance(value, dict):
-        if names_dialogs(value) or is_snapchat(value):
+        if is_snapchat(value):
             return [{"id": name, "messages": item} for name, item in value.items()]
+        if names_dialogs(value):
+            rows = []
+            for name, item in value.items():
+                rows.append({"id": name, "dialog": name, "messages": item})
+            return rows
         if holds_known_format(value):
             return [value]
         listed = listed_records(value)
@@ -1158,7 +1177,17 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
     traces.check_windows(dialogs)
-    return _named("messages", name, traces.without_beginnings(dialogs, source), source)
+    dialogs = traces.without_beginnings(
+        dialogs, source, by_session=any(map(names_session, rows))
+    )
+    return _named("messages", name, dialogs, source)
+
+
+def names_session(record: Mapping[str, Any]) -> bool:
+    """Whether a record has the id of a session, and none of its own."""
+    about = {snake_case(name): value for name, value in record.items()}
+    name = first_text(about, DIALOG)
+    return name is not None and first_text(about, ["id"]) in (None, name)
 
 
 def hold_system_names(rows: list[dict]) -> bool:

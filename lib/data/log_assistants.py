@@ -7,7 +7,14 @@ from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
-from lib.data.log_messages import read_langchain, read_plain, reply_text, woven
+from lib.data.log_messages import (
+    choices_of,
+    read_langchain,
+    read_plain,
+    reply_text,
+    streamed_pieces,
+    woven,
+)
 from lib.data.log_parts import (
     as_script,
     assistant,
@@ -53,6 +60,11 @@ GEMINI_ASKS = (
 )
 # Behind what the user wrote.
 GEMINI_FILES = re.compile(r" ?Attached \d{1,3} files?\.\Z")
+GEMINI_COLUMNS = (  # of what was asked and answered: Vertex AI's, and those of a batch
+    ("full_request", "full_response"),
+    ("request", "response"),
+    ("request_payload", "response_payload"),
+)
 CHATGPT_ASIDES = ("analysis", "commentary")  # channels that the page folds away
 OASST_MERITS = ("quality", "helpfulness", "humor", "creativity")
 OASST_ROLES = {"prompter": "user", "assistant": "assistant"}
@@ -263,39 +275,68 @@ def joined_nodes(earlier: dict, later: dict) -> dict:
 
 def read_gemini(rows: list[dict], source) -> list[Dialog]:
     """Gemini's API: requests, of which each may repeat the history."""
-    requests = []
-    for row in rows:
-        logged = row.get("full_request")  # as Vertex AI logs it
-        if logged:
-            row = {**row, **logged, "response": row.get("full_response")}
-        if row.get("contents") or row.get("history"):
-            requests.append(row)
-    dialogs = [gemini_dialog(request) for request in requests]
-    source.exclude("dialogs", "are in another shape", len(rows) - len(dialogs))
-    return without_beginnings(dialogs, source)
+    requests = [plain_gemini_request(row) for row in rows]
+    dialogs = []
+    for request in requests:
+        if not (request.get("contents") or request.get("history")):
+            source.exclude("dialogs", "are in another shape")
+            continue
+        of_request = gemini_dialogs(request)
+        if "response" in request and not of_request[0].utterances[-1].text:
+            source.exclude("dialogs", "are requests without a reply in words")
+            continue
+        dialogs += of_request
+    return join_histories(dialogs, source)
 
 
-def gemini_dialog(record: dict) -> Dialog:
-    """The dialog in `contents` with `parts`; a reply may stand in `candidates` beside it."""
-    dialog = Dialog(
-        first_text(record, ["id", "responseId", "chat_id"]) or "",
-        [],
-        record.get("model"),
-    )
-    contents = list(record.get("contents") or record["history"])
+def plain_gemini_request(row: dict) -> dict:
+    """A request with its contents at the top and what came back in `response`.
+
+    Vertex AI logs both as JSON in columns, or in lists of texts.
+    """
+    for asked, answered in GEMINI_COLUMNS:
+        request = from_json(row.get(asked))
+        response = from_json(row.get(answered))
+        if isinstance(request, list):
+            request = from_json(request[0]) if request else None
+        if isinstance(request, dict) and request.get("contents"):
+            return {**row, **request, "response": response}
+    return row
+
+
+def gemini_dialogs(record: dict) -> list[Dialog]:
+    """The dialog in `contents` with `parts`; one for each reply in `candidates` beside it."""
     response = record.get("response") or record
-    contents += [
-        c["content"] for c in dicts(response.get("candidates"))[:1] if "content" in c
-    ]
-    for content in contents:
-        role = "assistant" if content.get("role") == "model" else "user"
-        speaker = content.get("role") or "user"
-        parts = content.get("parts")
-        text = text_of(parts)
-        if role == "assistant" and isinstance(parts, list):  # the pieces of a stream
-            text = "".join(filter(None, map(text_of, parts))) or None
-        dialog.utterances.append(Utterance(speaker, role, text))
-    return dialog
+    if isinstance(response, list):  # of a stream, or of one text
+        pieces = [from_json(piece) for piece in response]
+        reply = {"parts": [{"text": "".join(streamed_pieces(pieces))}]}
+        response = {**dict(pieces[-1]), "candidates": [{"content": reply}]}
+    candidates = dicts(response.get("candidates"))
+    replies = [c["content"] for c in candidates if "content" in c]
+    name = first_text(record, ["id", "responseId", "chat_id"]) or ""
+    model = first_text(response, ["modelVersion"]) or record.get("model")
+    dialogs: list[Dialog] = []
+    if not replies and "response" in record:
+        replies = [{"parts": []}]  # it was blocked, or failed
+    for reply in replies or [None]:
+        contents = record.get("contents") or record["history"]
+        utterances = [gemini_utterance(content, "user") for content in contents]
+        if dialogs:
+            utterances = as_script(utterances)
+        if reply:
+            utterances.append(gemini_utterance(reply, "model"))
+        dialogs.append(Dialog(name, utterances, model))
+    return dialogs
+
+
+def gemini_utterance(content: dict, speaker: str) -> Utterance:
+    """What one side said, by default this one; the parts of a reply are pieces of a stream."""
+    speaker = content.get("role") or speaker
+    parts = content.get("parts")
+    if speaker != "model":
+        return Utterance(speaker, "user", text_of(parts))
+    pieces = map(text_of, parts) if isinstance(parts, list) else [text_of(parts)]
+    return Utterance(speaker, "assistant", "".join(filter(None, pieces)) or None)
 
 
 def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
@@ -406,6 +447,9 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
     chains: list[Dialog] = []
     histories: list[Dialog] = []  # which may be sent again in full
     for name, row in responses.items():
+        if not any(text_of(item.get("content")) for item in row["output"]):
+            source.exclude("dialogs", "are requests without a reply in words")
+            continue
         path = path_to_root(name, previous)
         utterances = []
         for node in path:
@@ -456,9 +500,29 @@ def read_openai_items(record: dict, source) -> list[Dialog]:
 
 
 def read_logged_responses(rows: list[dict], source) -> list[Dialog]:
-    """OpenAI's Responses as a team logs them: the input stands beside each response."""
-    responses = [{**row["response"], "input": row["input"]} for row in rows]
+    """OpenAI's Responses as a team logs them: the input, or the request, stands beside each."""
+    responses = []
+    for row in rows:
+        response = row.get("response") or {}
+        request = row.get("request") or row
+        if not response.get("output"):
+            source.exclude("dialogs", "are requests without a reply in words")
+            continue
+        about = {name: request.get(name) for name in ("input", "previous_response_id")}
+        responses.append({**response, **{k: v for k, v in about.items() if v}})
     return read_openai_responses(responses, source)
+
+
+def read_replies_alone(rows: list[dict], source) -> list[Dialog]:
+    """What an interface gave back, without what was asked.
+
+    Raises:
+        UnknownFormat: always.
+    """
+    raise UnknownFormat(
+        "holds replies without what the users said, which the requests hold",
+        fix='write each with its request: {"request": {...}, "response": {...}}',
+    )
 
 
 def response_utterances(record: dict) -> list[Utterance]:
@@ -481,18 +545,16 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
     Raises:
         UnknownFormat: where the requests are not there.
     """
-    requests = {}
-    for row in [*source.sibling_rows("custom_id"), *rows]:
-        messages = first_value(row.get("body") or {}, ("messages", "input"))
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        if messages:
-            requests[row["custom_id"]] = messages
+    requests = batch_requests([*source.sibling_rows("custom_id"), *rows])
     dialogs = []
     for row in rows:
         body = (row.get("response") or {}).get("body") or {}
-        reply = reply_text(body.get("choices") or body.get("output"))
-        if reply:
+        replies = [reply_text(choice) for choice in choices_of(body)]
+        if not any(replies):
+            replies = [reply_text(body.get("choices") or body.get("output"))]
+        if not any(replies):
+            source.exclude("dialogs", "are requests without a reply in words")
+        for reply in filter(None, replies):
             dialogs.append(batch_dialog(row["custom_id"], requests, reply, body))
     if dialogs and not requests:
         raise UnknownFormat(
@@ -502,12 +564,42 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
     return dialogs
 
 
+def batch_requests(rows: list[dict]) -> dict[str, list]:
+    """The messages of the requests of a batch, by their names."""
+    requests: dict[str, list] = {}
+    for row in rows:
+        messages = first_value(row.get("body") or {}, ("messages", "input"))
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": messages}]
+        if messages:
+            add_request(requests, row["custom_id"], messages)
+    return requests
+
+
+def add_request(requests: dict[str, list], name: str, messages: list) -> None:
+    """Add the messages of a request of a batch.
+
+    Raises:
+        UnknownFormat: where another request has this name.
+    """
+    if requests.setdefault(name, messages) != messages:
+        raise UnknownFormat(
+            f"has two requests with the custom_id {name!r} beside it, of several batches",
+            fix="put the files of each batch into a folder of its own",
+        )
+
+
 def read_openai_batch_requests(rows: list[dict], source) -> list[Dialog]:
     """The requests of OpenAI's Batch, which are read with the replies to them.
 
     Raises:
-        UnknownFormat: always.
+        UnknownFormat: where these are not there.
     """
+    siblings = source.sibling_rows("custom_id")
+    if any("response" in row for row in siblings) and batch_requests(siblings + rows):
+        reason = "are requests, whose replies stand in another file"
+        source.exclude("dialogs", reason, len(rows))
+        return []
     raise UnknownFormat(
         "holds the requests of a batch, and not the replies to them",
         fix="put the file of the replies into the same folder and read that",
@@ -529,10 +621,10 @@ def read_anthropic_batch(rows: list[dict], source) -> list[Dialog]:
     Raises:
         UnknownFormat: where the requests are not there.
     """
-    requests = {}
+    requests: dict[str, list] = {}
     for row in source.sibling_rows("custom_id"):
         if row.get("params"):
-            requests[row["custom_id"]] = row["params"].get("messages")
+            add_request(requests, row["custom_id"], row["params"].get("messages"))
     dialogs = []
     for row in rows:
         message = row["result"].get("message") or {}
@@ -550,9 +642,9 @@ def read_anthropic_batch(rows: list[dict], source) -> list[Dialog]:
 
 
 def read_anthropic_requests(record: dict, source) -> list[Dialog]:
-    """The requests of a batch, which are read with its results."""
+    """The requests of a batch, or one of them, which are read with its results."""
     reason = "are requests, whose replies stand in another file"
-    source.exclude("dialogs", reason, len(record["requests"]))
+    source.exclude("dialogs", reason, len(record.get("requests") or [record]))
     return []
 
 
@@ -857,8 +949,11 @@ def read_instruction_rows(rows: list[dict], source) -> list[Dialog]:
 
 def read_cohere(record: dict, source) -> list[Dialog]:
     """Cohere's chat: the history, the message, and the reply in `text`."""
-    utterances = read_plain(record["chat_history"])
-    utterances += [user(record["message"]), assistant(record["text"], "CHATBOT")]
+    utterances = read_plain(record["chat_history"]) if record["chat_history"] else []
+    exchange = [user(record["message"]), assistant(record["text"], "CHATBOT")]
+    if [turn.text for turn in utterances[-2:]] == [turn.text for turn in exchange]:
+        del utterances[-2:]  # the response repeats its own exchange
+    utterances += exchange
     return [Dialog("", utterances, record.get("model"))]
 
 

@@ -32,6 +32,8 @@ from lib.data.log_parts import (
     time_of,
     to_number,
     user,
+    value_at,
+    values_at,
     words_of,
     written_time,
 )
@@ -58,6 +60,11 @@ ANSWER_FIELDS = WORDS["answers"]["texts"].split()
 USER_TEXT = WORDS["fields"]["user_text"].split()
 TEXT_KINDS = {"text", "message", "msg", "utterance", "says", "said", "words", "turn"}
 BOTH_SIDES = ("user", "assistant")
+PIECES = (  # where a piece of a reply stands in an event of a stream
+    "choices[index=0].delta.content",  # OpenAI
+    "delta.text",  # Anthropic
+    "contentBlockDelta.delta.text",  # Bedrock
+)
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
 
 
@@ -517,7 +524,13 @@ def check_no_reply(about: Mapping[str, Any]) -> None:
 def reply_text(value: Any) -> str | None:
     """The reply in what a model gave back: a text, a message, choices or generations."""
     if isinstance(value, list):
+        pieces = streamed_pieces(value)
+        if pieces:
+            return "".join(pieces)
         texts = [text for text in map(reply_text, value) if text]
+        items = [item for item in dicts(value) if item.get("type") == "message"]
+        if len(items) > 1:  # of OpenAI's Responses
+            return "\n".join(text for text in map(reply_text, items) if text) or None
         return texts[0] if len(texts) == 1 else None
     if isinstance(value, dict):
         if value.get("object") == "response":  # of OpenAI, whose `text` is a setting
@@ -531,6 +544,32 @@ def reply_text(value: Any) -> str | None:
         is_answer = isinstance(parsed, dict) and ANSWER_KEYS & set(parsed)
         return reply_text(parsed) if is_answer else value
     return value if isinstance(value, str) else None
+
+
+def streamed_pieces(events: list) -> list[str]:
+    """The words in the events of a stream; none in a list of another kind.
+
+    >>> streamed_pieces([{"choices": [{"index": 0, "delta": {"content": "Ho"}}]}])
+    ['Ho']
+    """
+    pieces = []
+    for event in dicts(events):
+        is_text = "done" in event and isinstance(event.get("message"), dict)  # Ollama
+        paths = ("message.content",) if is_text else PIECES
+        texts = [value_at(event, path) for path in paths]
+        pieces += [text for text in texts if isinstance(text, str)]
+        pieces += gemini_pieces(event)
+    return pieces
+
+
+def gemini_pieces(event: dict) -> list[str]:
+    """The words in a piece of a stream of Gemini, or in a whole reply of it."""
+    pieces = []
+    for candidate in dicts(event.get("candidates"))[:1]:
+        for part in values_at(candidate, "content.parts[]"):
+            text = text_of(part)
+            pieces += [text] if text else []
+    return pieces
 
 
 def text_from_json(
@@ -555,7 +594,8 @@ def text_from_json(
 def choices_of(value: Any) -> list[Any]:
     """What a model gave back, one by one where it was asked for several choices.
 
-    OpenAI numbers its choices; Gemini's candidates have a content each.
+    OpenAI numbers its choices; Gemini's candidates have a content each. The messages of one
+    response of OpenAI are no choices.
     """
     choices = value
     if isinstance(value, dict):
@@ -565,7 +605,7 @@ def choices_of(value: Any) -> list[Any]:
     whole = []
     for choice in choices:
         is_choice = isinstance(choice, dict) and {"index", "content"} & set(choice)
-        if is_choice and reply_text(choice):
+        if is_choice and choice.get("type") != "message" and reply_text(choice):
             whole.append(choice)
     return whole if len(whole) == len(choices) else [value]
 

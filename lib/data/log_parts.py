@@ -357,9 +357,9 @@ def text_of(content: Any) -> str | None:
 
 
 def go_on(before: Any, block: Any) -> bool:
-    """Whether two blocks are of one sentence, which Anthropic divides where it names sources.
+    """Whether two blocks are of one sentence, which is divided where sources are named.
 
-    Mistral puts a block between for each source.
+    Anthropic names them in each block, Mistral in one of its own.
     """
     if not (isinstance(before, dict) and isinstance(block, dict)):
         return False

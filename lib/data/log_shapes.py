@@ -69,7 +69,7 @@ class Shape:
         current: the id of the last message of the branch that is shown, in the dialog.
         number: the place of a message in its dialog.
         newest_first: whether messages without times stand in the opposite order.
-        histories: whether each record repeats what was said so far.
+        histories: whether each record may repeat what was said so far.
         rating: a person's rating of a reply.
         rated: a person's rating of a dialog, in it.
     """
@@ -137,12 +137,15 @@ class Shape:
             return join_histories(requests, source)
         if self.histories:
             states = []
-            for number, record in enumerate(records, start=1):
-                name = text_at(record, self.dialog) or str(number)
+            for record in records:
+                name = text_at(record, self.dialog) or ""
                 state: dict[str, Dialog] = {}
                 self.add_messages(state, record, name, source)
                 states += state.values()
-            return join_histories(states, source)
+            dialogs = join_histories(states, source, by_session=True)
+            for number, dialog in enumerate(dialogs, start=1):
+                dialog.id = dialog.id or str(number)
+            return dialogs
         dialogs: dict[str, Dialog] = {}
         if not self.messages:
             self.add_messages(dialogs, {"rows": records}, source.stem, source)
@@ -258,9 +261,14 @@ class Shape:
                 {**message, "account": accounts.get(text_at(message, self.account))}
                 for message in messages
             ]
-        if self.newest_first:
+        if self.newest_first and not self.is_oldest_first(messages):
             messages.reverse()
         return self.sorted_exchanges(messages) if self.asks else messages
+
+    def is_oldest_first(self, messages: list[dict]) -> bool:
+        """Whether the times of messages rise from the first to the last."""
+        times = [to_time(value_at(message, self.time)) for message in messages]
+        return None not in times and times[:1] < times[-1:] and times == sorted(times)
 
     def sorted_exchanges(self, messages: list[dict]) -> list[dict]:
         """Exchanges by their numbers or times, where all have one."""

@@ -1,7 +1,7 @@
 """Traces of requests to models: each with the history so far, which is read once."""
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
@@ -116,6 +116,8 @@ def traced_dialog(
         if utterance.role == "assistant" and speaker_role(utterance.speaker):
             utterance.speaker = "assistant"  # the same as in the output
     reply = None if given_back else trace_reply(output, messages)
+    if reply and is_begun(utterances, state):
+        reply = utterances.pop().text + reply
     if reply:
         utterances.append(assistant(reply))
     if len(utterances) < 3:
@@ -124,6 +126,14 @@ def traced_dialog(
     elif utterances:
         utterances[-1].time = to_time(time)
     return Dialog(name, utterances, model)
+
+
+def is_begun(utterances: list[Utterance], output: Any) -> bool:
+    """Whether a request to Claude ends with the beginning of the reply, and the rest came back."""
+    if not utterances or not isinstance(output, dict):
+        return False
+    is_claude = output.get("type") == "message" and output.get("role") == "assistant"
+    return is_claude and is_of_bot(utterances[-1]) and is_talk(utterances[-1])
 
 
 def trace_reply(output: Any, messages: Any) -> str | None:
@@ -567,23 +577,110 @@ def block_texts(message: dict) -> str | None:
     return "\n".join(texts) or None
 
 
-def join_histories(dialogs: list[Dialog], source) -> list[Dialog]:
+def join_histories(
+    dialogs: list[Dialog], source, *, by_session: bool = False
+) -> list[Dialog]:
     """Requests of one thread as one dialog: each reply once, with the history it was made from.
 
     Of requests whose history is the beginning of another's the longest stays, and takes over the
     ratings of their replies. Another request that begins as they do is a branch, whose utterances
-    up to there are context only.
+    up to there are context only. Ids are those of sessions, and not of requests, where the format
+    says so (`by_session`), or where the requests of one go on from each other; an id of one request
+    may then still be that of the request.
     """
+    threads = threads_of(dialogs)
+    names: dict[int, str] = {}  # of requests whose id no other one has
+    if not by_session and any(map(is_session, threads.values())):
+        by_session = True
+        for requests in threads.values():
+            if len(requests) == 1:
+                names[id(requests[0])] = requests[0].id
+                requests[0].id = ""
+    if by_session:
+        threads = threads_of(with_found_ids(dialogs))
+        dialogs = [dialog for dialog in dialogs if not dialog.id]
+    check_windows(dialogs)
+    continued = continued_histories(dialogs)
+    named, joined = [], []
+    for requests in threads.values():
+        of_session = named if by_session and requests[0].id else joined
+        if hold_no_history(requests):
+            of_session.append(woven_requests(requests))
+        else:
+            of_session += join_thread(requests, source)
+    longest = named + drop_beginnings(joined, continued, source)
+    for dialog in longest:
+        dialog.id = dialog.id or names.get(id(dialog), "")
+    return longest
+
+
+def threads_of(dialogs: list[Dialog]) -> dict[str, list[Dialog]]:
+    """Requests by the ids of their threads; one without an id is a thread of its own."""
     threads: dict[str, list[Dialog]] = {}
     for number, dialog in enumerate(dialogs):
         threads.setdefault(dialog.id or f"request {number}", []).append(dialog)
-    joined = []
-    for requests in threads.values():
-        if hold_no_history(requests):
-            joined.append(woven_requests(requests))
-            continue
-        joined += join_thread(requests, source)
-    return without_beginnings(joined, source)
+    return threads
+
+
+def is_session(requests: list[Dialog]) -> bool:
+    """Whether a user goes on, in one of the requests of an id, after the reply to another.
+
+    The calls of an agent in one trace go on from each other, too, but without the user's words.
+    """
+    if hold_no_history(requests):
+        return True
+    ends = {hashes[-1] for hashes in map(talk_hashes, requests) if hashes}
+    for dialog in requests:
+        talk = talk_of(dialog)
+        after = zip(talk_hashes(dialog), talk, talk[1:], strict=False)
+        for so_far, (role, _), (next_role, _) in after:
+            if (role, next_role) == ("assistant", "user") and so_far in ends:
+                return True
+    return False
+
+
+def with_found_ids(dialogs: list[Dialog]) -> list[Dialog]:
+    """The requests of sessions; one without an id gets that of a session that it fits.
+
+    It fits one that goes on from it and does not have it, and the only one that ends where it goes
+    on itself.
+    """
+    unnamed = [dialog for dialog in dialogs if not dialog.id and talk_of(dialog)]
+    unnamed.sort(key=lambda dialog: len(talk_of(dialog)))
+    longest: dict[str, int] = {}  # the hash of the talk of each session
+    logged: set[tuple[str, int]] = set()  # sessions, and what their requests end in
+    holding: dict[int, deque[str]] = {}  # the sessions that have this talk
+    for dialog in sorted(dialogs, key=lambda dialog: len(talk_of(dialog))):
+        hashes = talk_hashes(dialog)
+        if dialog.id and hashes:
+            longest[dialog.id] = hashes[-1]
+            logged.add((dialog.id, hashes[-1]))
+            for so_far in hashes:
+                holding.setdefault(so_far, deque()).append(dialog.id)
+    ending: dict[int, list[str]] = {}
+    for name, end in longest.items():
+        ending.setdefault(end, []).append(name)
+    of_unnamed = {talk_hashes(dialog)[-1] for dialog in unnamed}
+    for dialog in unnamed:
+        *before, end = talk_hashes(dialog)
+        lacking = holding.get(end, deque())
+        while lacking and (lacking[0], end) in logged:
+            lacking.popleft()
+        goes_on_from = [so_far for so_far in before if so_far not in of_unnamed]
+        earlier = [name for so_far in goes_on_from for name in ending.get(so_far, ())]
+        if lacking:
+            dialog.id = lacking.popleft()
+            logged.add((dialog.id, end))
+        elif len(earlier) == 1:
+            (dialog.id,) = earlier
+            ending[longest[dialog.id]].remove(dialog.id)
+            longest[dialog.id] = end
+            ending.setdefault(end, []).append(dialog.id)
+            logged.add((dialog.id, end))
+            for so_far in (*before, end):
+                holding.setdefault(so_far, deque()).append(dialog.id)
+            of_unnamed.discard(end)
+    return dialogs
 
 
 def join_thread(requests: list[Dialog], source) -> list[Dialog]:
@@ -598,31 +695,57 @@ def join_thread(requests: list[Dialog], source) -> list[Dialog]:
     return paths
 
 
-def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
+def without_beginnings(
+    dialogs: list[Dialog], source, *, by_session: bool = False
+) -> list[Dialog]:
     """Drop each dialog that another one continues by one reply, where a file logs each request.
 
-    A file logs each request if, for more than half of its dialogs with several replies, the dialog
-    up to the last but one reply is in the file too. Else all dialogs stay. A dialog that is shorter
-    by two replies or more stays, unless the dialogs between are in the file. A request that ends
-    without a reply, as in a call of a tool, is dropped too, where another one goes on from its
-    talk. The ratings and the model of a dropped dialog go to its last reply in a longer one.
+    A dialog that is shorter by two replies or more stays, unless the dialogs between are in the
+    file. A request that ends in the user's words, a call of a tool or its result is dropped too,
+    where another one goes on from its talk. The ratings and the model of a dropped dialog go to
+    its last reply in a longer one. Where ids are of sessions, none goes on from one with another.
     """
-    replies = [replies_by_history(dialog) for dialog in dialogs]
-    full_histories = {
-        next(reversed(by_history)) for by_history in replies if by_history
-    }
-    several_replies = [
-        list(by_history) for by_history in replies if len(by_history) > 1
-    ]
-    previous_histories = [histories[-2] for histories in several_replies]
+    continued = continued_histories(dialogs, by_session=by_session)
+    return drop_beginnings(dialogs, continued, source, by_session=by_session)
+
+
+def continued_histories(dialogs: list[Dialog], *, by_session: bool = False) -> Counter:
+    """How many dialogs go on from each history by one reply; empty unless a file logs each request.
+
+    It does if, for more than half of its dialogs with several replies, the dialog up to the last
+    but one reply is in the file too. What the bot says before the user is no reply to a request.
+    """
+    full_histories = set()
+    previous_histories = []
+    for dialog in dialogs:
+        histories = list(replies_by_history(dialog, dialog.id if by_session else ""))
+        full_histories.update(histories[-1:])
+        n_opening = len(list(takewhile(is_of_bot, filter(is_talk, dialog.utterances))))
+        previous_histories += histories[n_opening:][-2:-1]
     n_continuing = sum(history in full_histories for history in previous_histories)
-    if n_continuing <= len(several_replies) / 2:
+    logs_each = n_continuing > len(previous_histories) / 2
+    return Counter(previous_histories) if logs_each else Counter()
+
+
+def drop_beginnings(
+    dialogs: list[Dialog], continued: Counter, source, *, by_session: bool = False
+) -> list[Dialog]:
+    """The dialogs without those from whose history another one goes on.
+
+    Where more of them go on from a reply than it was logged, the others are branches: their
+    utterances up to there are context only.
+    """
+    if not continued:
         return dialogs
-    continued = Counter(previous_histories)
+    starts = [dialog.id if by_session else "" for dialog in dialogs]
+    talks = [talk_hashes(d, start) for d, start in zip(dialogs, starts, strict=True)]
+    replies = [
+        replies_by_history(d, start) for d, start in zip(dialogs, starts, strict=True)
+    ]
     source.guess(
         "kind", "requests", "each repeats the history: the longest of each are read"
     )
-    steps = [number for number, dialog in enumerate(dialogs) if ends_in_a_step(dialog)]
+    steps = [number for number, dialog in enumerate(dialogs) if lacks_reply(dialog)]
     others = sorted(set(range(len(dialogs))) - set(steps))
     beginnings = set()
     for number in others + steps:
@@ -631,16 +754,25 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
             continued[last] -= 1  # another of the same words is a dialog of its own
             beginnings.add(number)
     if steps:
-        talks = talks_gone_on_from(dialogs)
-        beginnings |= {n for n in steps if talk_hashes(dialogs[n])[-1] in talks}
+        gone_on_from = talks_gone_on_from(dialogs, talks)
+        beginnings |= {number for number in steps if talks[number][-1] in gone_on_from}
+    logged = Counter(
+        next(reversed(replies[n]), None) for n in beginnings.difference(steps)
+    )
     longest = []
     later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
     for number, dialog in enumerate(dialogs):
         if number in beginnings:
             continue
         longest.append(dialog)
+        earlier = list(replies[number])[:-1]
+        repeated = [history for history in earlier if logged.get(history) == 0]
+        logged.subtract(history for history in earlier if logged.get(history))
+        if repeated:
+            script_up_to(dialog, replies[number][repeated[-1]])
         for history, reply in replies[number].items():
-            later.setdefault(history, []).append(reply)
+            if history not in repeated:
+                later.setdefault(history, []).append(reply)
     for number in sorted(beginnings):
         last = next(reversed(replies[number]), None)
         if later.get(last):
@@ -651,27 +783,37 @@ def without_beginnings(dialogs: list[Dialog], source) -> list[Dialog]:
     return longest
 
 
-def ends_in_a_step(dialog: Dialog) -> bool:
-    """Whether a request with talk ends without a reply: in a call of a tool, or its result."""
-    talk = list(filter(is_talk, dialog.utterances))
-    return bool(talk) and (
-        talk[-1].role == "user" or talk[-1] is not dialog.utterances[-1]
-    )
+def script_up_to(dialog: Dialog, reply: Utterance) -> None:
+    """Make all utterances up to this one context only."""
+    end = [utterance is reply for utterance in dialog.utterances].index(True) + 1
+    dialog.utterances[:end] = as_script(dialog.utterances[:end])
 
 
-def talks_gone_on_from(dialogs: list[Dialog]) -> set[int]:
+def is_of_bot(utterance: Utterance) -> bool:
+    """Whether an utterance is the bot's."""
+    return utterance.role == "assistant"
+
+
+def lacks_reply(dialog: Dialog) -> bool:
+    """Whether a request with talk ends in the user's words, or in the result of a tool."""
+    utterances = dialog.utterances
+    if not any(map(is_talk, utterances)):
+        return False
+    return not is_talk(utterances[-1]) or utterances[-1].role == "user"
+
+
+def talks_gone_on_from(dialogs: list[Dialog], talks: list[list[int]]) -> set[int]:
     """Hashes of the talks that a request goes on from, by words or to the model's next step."""
-    talks = set()
-    for dialog in dialogs:
-        hashes = talk_hashes(dialog)
-        talks.update(hashes[:-1] if ends_in_a_step(dialog) else hashes)
-    return talks
+    gone_on_from = set()
+    for dialog, hashes in zip(dialogs, talks, strict=True):
+        gone_on_from.update(hashes[:-1] if lacks_reply(dialog) else hashes)
+    return gone_on_from
 
 
-def talk_hashes(dialog: Dialog) -> list[int]:
+def talk_hashes(dialog: Dialog, start: str = "") -> list[int]:
     """A hash of all talk up to each utterance of a dialog."""
     hashes = []
-    so_far = 0
+    so_far = hash(start)
     for role_and_text in talk_of(dialog):
         so_far = hash((so_far, role_and_text))
         hashes.append(so_far)
@@ -702,12 +844,12 @@ def take_over(reply: Utterance, dialog: Dialog) -> None:
     reply.system = reply.system or talk[-1].system or dialog.system
 
 
-def replies_by_history(dialog: Dialog) -> dict[int, Utterance]:
+def replies_by_history(dialog: Dialog, start: str = "") -> dict[int, Utterance]:
     """The replies of the bot by a hash of all talk up to each; else of who speaks last."""
     talk = list(filter(is_talk, dialog.utterances))
     by_role = any(utterance.role == "assistant" for utterance in talk)
     replies = {}
-    so_far = 0
+    so_far = hash(start)
     for utterance in talk:
         who = utterance.role if by_role else utterance.speaker
         so_far = hash((so_far, who, utterance.text.strip()))
@@ -819,6 +961,44 @@ def n_shared(texts: list[tuple], others: list[tuple]) -> int:
     """How many utterances two dialogs have in common at their beginning."""
     pairs = zip(texts, others, strict=False)
     return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+
+
+def read_azure_gateway(rows: list[dict], source) -> list[Dialog]:
+    """Azure's API Management: what was asked and answered in one row or more of a request."""
+    requests: dict[str, list[dict]] = {}
+    for row in rows:
+        requests.setdefault(str(row.get("CorrelationId")), []).append(row)
+    dialogs = []
+    for parts in requests.values():
+        parts.sort(key=lambda row: to_number(row.get("SequenceNumber")) or 0.0)
+        asked, answered = (
+            [message for row in parts for message in dicts(row.get(name))]
+            for name in ("RequestMessages", "ResponseMessages")
+        )
+        if not asked or not text_from_json(answered):
+            source.exclude("dialogs", "are requests without a reply in words")
+            continue
+        dialog = traced_dialog(
+            "",
+            asked,
+            output=answered,
+            time=parts[0].get("TimeGenerated"),
+            model=first_text(parts[0], ("ModelName", "DeploymentName")),
+        )
+        dialogs.append(dialog)
+    return join_histories(dialogs, source)
+
+
+def read_litellm_without_words(rows: list[dict], source) -> list[Dialog]:
+    """LiteLLM's logs where it was not told to keep what was said.
+
+    Raises:
+        UnknownFormat: always.
+    """
+    raise UnknownFormat(
+        "holds requests of LiteLLM without what was said, which it does not keep by default",
+        fix="set store_prompts_in_spend_logs: true in its settings, and export later requests",
+    )
 
 
 def read_braintrust(rows: list[dict], source) -> list[Dialog]:
