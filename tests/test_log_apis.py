@@ -327,7 +327,7 @@ def thread_messages(*texts):
 
 @pytest.mark.parametrize("newest_first", [True, False])
 def test_messages_of_a_thread_may_be_listed_in_both_orders(tmp_path, newest_first):
-    messages = thread_messages("Hi", "Ho【4:0†tea.pdf】", "Tea?", "No")
+    messages = thread_messages("Hi", "Ho", "Tea?", "No")
     messages = messages[::-1] if newest_first else messages
     listed = {"object": "list", "data": messages}
     threads = [{"id": "t", "object": "thread", "messages": messages}]

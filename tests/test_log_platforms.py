@@ -123,28 +123,15 @@ def activity(number, text, **fields):
     return {**about, "text": text, **fields}
 
 
-def test_cards_and_speech_of_bot_framework_are_words(tmp_path):
-    block = {"type": "TextBlock", "text": "Ho"}
-    column = {"type": "ColumnSet", "columns": [{"items": [block]}]}
-    card = {"type": "AdaptiveCard", "body": [column]}
+def test_what_a_bot_only_says_aloud_is_a_reply_and_a_card_is_none(tmp_path):
     hero = {"title": "Sorry", "text": "No", "buttons": [{"title": "Ok"}]}
-    rows = by_turns(activity, *SAID, "Cake?", "")
-    rows[1] |= {"text": "", "attachments": [{"content": card}]}
+    rows = by_turns(activity, *SAID[:2], "Tea?", "", "Cake?", "")
     rows[3] |= {"text": "", "attachments": [{"content": hero}]}
     rows[5]["speak"] = "<speak>Yes</speak>"
     assert contexts(json_turns(tmp_path, rows)) == {
         "Ho": ["Hi"],
-        "Sorry\nNo": ["Hi", "Ho", "Tea?"],
-        "Yes": ["Hi", "Ho", "Tea?", "Sorry\nNo", "Cake?"],
+        "Yes": ["Hi", "Ho", "Tea?", "Cake?"],
     }
-
-
-def test_sources_that_copilot_studio_lists_are_no_words(tmp_path):
-    sources = '\n\n[1]: https://example.com/tea "Tea"\n[2]: cite:2 "List"'
-    rows = by_turns(activity, "Hi", f"We [open] at 9 [1][2].{sources}", "[1]?", "No")
-    turns = json_turns(tmp_path, rows)
-    assert turns["response"].tolist() == ["We [open] at 9.", "No"]
-    assert turns["context"].tolist()[1][-1] == "[1]?"
 
 
 # Botpress

@@ -43,9 +43,6 @@ DIALOGFLOW_SESSION = (  # of an entry of Cloud Logging
 DIALOGFLOW_ES_TEXTS = (
     "[].text.text[]|[].simpleResponses.simpleResponses[].displayText,textToSpeech"
 )
-REFERENCE = re.compile(  # a line that says what a mark such as [1] in a text stands for
-    r"^\[(\d{1,3})\]: (?:https?://|cite:)\S+(?: \"[^\"\n]*\")?\s?$", re.M
-)
 ES_FIELD = re.compile(  # in the log of Dialogflow ES; what stands deeper repeats it
     r'^ {0,4}(?P<name>session_id|resolved_query|speech): "(?P<value>(?:[^"\\\n]|\\.)*)"$',
     re.M,
@@ -260,7 +257,7 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
             speaker = "user" if account["role"] else "bot"
         time = to_time(activity.get("timestamp"))
         text = re.sub("</?at>", "", activity.get("text") or "")  # marks of mentions
-        text = without_references(text) or words_of_cards(activity)
+        text = text or html_text(activity.get("speak"))  # it may be spoken only
         utterance = Utterance(speaker, role, text or None, time=time)
         utterance.id = first_text(activity, ["id"])
         dialog.utterances.append(utterance)
@@ -274,35 +271,6 @@ def add_activity(dialog: Dialog, activity: dict, source) -> None:
         dialog.ratings.append(Rating(None, "csat", rating))
     else:
         source.exclude("utterances", "are no messages (typing, traces, events)")
-
-
-def without_references(text: str) -> str:
-    """A text without the list of its sources that Copilot Studio adds, and without their marks.
-
-    >>> without_references('Open [1].\\n\\n[1]: https://a.b "Hours"')
-    'Open.'
-    """
-    listed = [match[1] for match in REFERENCE.finditer(text)]
-    text = REFERENCE.sub("", text)
-    for number in listed:
-        text = text.replace(f" [{number}]", "").replace(f"[{number}]", "")
-    return text.rstrip() if listed else text
-
-
-def words_of_cards(activity: dict) -> str | None:
-    """The words of a message that has none but on cards, or that is only spoken."""
-    words = []
-    for card in values_at(activity, "attachments[].content"):
-        words += values_at(card, "title") + values_at(card, "text")
-        to_visit = dicts(card.get("body"))[::-1] if isinstance(card, dict) else []
-        while to_visit:
-            block = to_visit.pop()
-            if block.get("type") == "TextBlock":
-                words += values_at(block, "text")
-            inner = dicts(block.get("items")) + dicts(block.get("columns"))
-            to_visit += inner[::-1]
-    texts = [word for word in words if isinstance(word, str)]
-    return "\n".join(texts) or html_text(activity.get("speak"))
 
 
 def read_copilot_studio(record: dict, source) -> list[Dialog]:
