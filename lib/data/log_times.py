@@ -23,6 +23,11 @@ DATE_IN_NUMBERS = re.compile(
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\.\d+)?(?:\s?(?P<half>[ap])\.?\s?m\.?)?)?",
     re.I,
 )
+CLOCK = re.compile(
+    r"(?P<hours>\d{1,2}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?"
+    r"(?:\s?(?P<half>[ap])\.?m\.?)?",
+    re.I,
+)
 EXCEL_DAYS = (
     20_000,
     80_000,
@@ -192,11 +197,17 @@ def is_excel_day(value: Any) -> bool:
 
 
 def number_or_clock(text: str) -> float | None:
-    """A number, or a time of the day in seconds; else None."""
-    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:[.,]\d+)?))?", text.strip())
+    """A number, or a time of the day in seconds; else None.
+
+    >>> number_or_clock("10:00:05"), number_or_clock("1:30 PM"), number_or_clock("12:00 am")
+    (36005.0, 48600.0, 0.0)
+    """
+    clock = CLOCK.fullmatch(text.strip())
     if clock:
-        parts = [part or "0" for part in clock.groups()]
+        parts = [part or "0" for part in clock.group("hours", "minutes", "seconds")]
         hours, minutes, seconds = (float(part.replace(",", ".")) for part in parts)
+        if clock["half"]:
+            hours = hours % 12 + 12 * (clock["half"].lower() == "p")
         return 3600 * hours + 60 * minutes + seconds
     try:
         return float(text)
