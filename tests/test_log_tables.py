@@ -304,3 +304,34 @@ def test_workers_choose_the_first_or_the_second_reply_by_a_number(tmp_path):
     assert turns["human_preference"].tolist() == [1, 0, 0, 1]
     assert turns["system"].tolist() == ["response1", "response2"] * 2
     assert contexts(turns)["Sure"] == ["Hi", "Ho", "Tea?"]
+
+
+def test_rows_that_answer_what_is_not_in_the_file_begin_dialogs(tmp_path):
+    text = (
+        "id,reply_to,role,text\n2,1,user,Hi\n8,7,user,Milk?\n3,2,bot,Ho\n9,8,bot,Yes\n"
+    )
+    turns = table(tmp_path, text + "5,3,user,Tea?\n6,5,bot,No\n")
+    assert contexts(turns) == TWO_EXCHANGES | {"Yes": ["Milk?"]}
+
+
+def test_two_replies_to_a_row_do_not_make_a_dialog_of_what_is_answered(tmp_path):
+    text = "id,parent_id,role,text\n1,,user,Hi\n2,1,assistant,Ho\n3,1,assistant,Hm\n"
+    text += "4,2,user,Tea?\n5,4,assistant,No\n6,,user,Milk?\n7,6,assistant,Yes\n"
+    turns = table(tmp_path, text)
+    assert contexts(turns) == TWO_EXCHANGES | {"Hm": ["Hi"], "Yes": ["Milk?"]}
+
+
+def test_tweets_to_a_company_are_threads_with_its_answers(tmp_path):
+    names = "tweet_id,author_id,inbound,created_at,text,response_tweet_id,in_response_to_tweet_id"
+    rows = [
+        "4,shop,False,Tue Oct 31 22:11:00 +0000 2017,No,,3",
+        "3,115,True,Tue Oct 31 22:10:00 +0000 2017,Tea?,4,2",
+        "2,shop,False,Tue Oct 31 22:09:00 +0000 2017,Ho,3,1",
+        "1,115,True,Tue Oct 31 22:08:00 +0000 2017,Hi,2,",
+        '5,116,True,Tue Oct 31 22:08:30 +0000 2017,Milk?,"6,7",',
+        "6,shop,False,Tue Oct 31 22:08:40 +0000 2017,Yes,,5",
+        "8,117,True,Tue Oct 31 22:08:35 +0000 2017,Bread?,9,",
+        "9,shop,False,Tue Oct 31 22:08:45 +0000 2017,Sure,,8",
+    ]
+    turns = table(tmp_path, "\n".join([names, *rows]) + "\n")
+    assert contexts(turns) == TWO_EXCHANGES | {"Yes": ["Milk?"], "Sure": ["Bread?"]}

@@ -58,6 +58,9 @@ ANSWERED = (
     "in_reply_to",
     "in_reply_to_id",
     "in_response_to",
+    "in_response_to_tweet_id",
+    "in_reply_to_status_id",
+    "in_reply_to_tweet_id",
     "response_to",
     "responds_to",
     "replied_to",
@@ -72,6 +75,8 @@ ANSWERED = (
     "prev_id",
     "prev_message_id",
 )
+# In the name of a column that lists the rows that answer a row.
+OF_ANSWERS = {"response", "responses", "reply", "replies", "child", "children"}
 RECIPIENT = ("to", "recipient", "receiver", "to_number", "recipient_id", "receiver_id")
 REMARK = re.compile(  # columns that are about a reply
     r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
@@ -254,13 +259,18 @@ class Columns:
         return name if name not in taken else None
 
     def _id(self) -> str | None:
-        """The column of the ids that `parent` holds, each of them once; None without one."""
+        """The column of the ids that `parent` holds, each of them once; None without one.
+
+        Of a part of a log some ids may be missing, but for a third.
+        """
         parents = {row_id(row.get(self.parent)) for row in self.rows} - {None}
         if not parents:
             return None
         for name in self.names.values():
             ids = {row_id(row.get(name)) for row in self.rows}
-            if name != self.parent and len(ids) == len(self.rows) and parents <= ids:
+            if name == self.parent or len(ids) < len(self.rows):
+                continue
+            if len(parents & ids) >= 2 / 3 * len(parents):
                 return name
         return None
 
@@ -357,7 +367,7 @@ class Columns:
         for key, name in self.names.items():
             if name in known_columns or name == self.system or names_a_time(key):
                 continue
-            if NO_DIALOG.search(key):
+            if NO_DIALOG.search(key) or self.holds_ids_of_rows(name):
                 continue
             values = self.values(name)
             if self.begins_blocks(name):
@@ -370,6 +380,22 @@ class Columns:
             if (is_id(words) and not of_person) or self.has_both_sides(values):
                 unclear.append(name)
         return unclear
+
+    def holds_ids_of_rows(self, name: str) -> bool:
+        """Whether a column holds what a row answers, or lists the rows that answer it.
+
+        Not where this does not tell the dialogs.
+        """
+        if not self.id or name == self.id or not threads(self):
+            return False
+        if name == self.parent:
+            return True
+        if not OF_ANSWERS & set(snake_case(name).split("_")):
+            return False
+        ids = {row_id(row.get(self.id)) for row in self.rows}
+        cells = [row_id(row.get(name)) for row in self.rows]
+        listed = {item for cell in cells if cell for item in cell.split(",")}
+        return len(listed & ids) >= 2 / 3 * len(listed) > 0
 
     def begins_blocks(self, name: str) -> bool:
         """Whether a column has few values, each once, the first of them in the first row.
@@ -540,6 +566,8 @@ def value_role(key: str, value: str) -> str | None:
     """
     words = key.split("_")
     if value.lower() in FLAGS:
+        if key == "inbound":
+            return "user" if FLAGS[value.lower()] else "assistant"
         asks = set(words) & {"bot", "assistant", "agent", "user", "customer", "human"}
         if words[0] not in ("is", "from", "by") or not asks:
             return None
@@ -924,7 +952,8 @@ def take_texts_from_json(columns: Columns) -> None:
 def threads(columns: Columns) -> list[str] | None:
     """The first utterance of the thread of each row, by what the rows answer.
 
-    None where more than a third of the rows answer nothing, as in a messenger, where few do.
+    None where more than a third of the rows answer nothing, as in a messenger, where few do; but
+    tweets are threads.
     """
     if not columns.id:
         return None
@@ -933,7 +962,10 @@ def threads(columns: Columns) -> list[str] | None:
         parent = row_id(row.get(columns.parent))
         if parent is not None:
             parent_of[row_id(row.get(columns.id))] = parent
-    if len(parent_of) < 2 / 3 * len(columns.rows):
+    of_tweets = "tweet" in snake_case(columns.parent).split(
+        "_"
+    )  # which have no dialogs
+    if len(parent_of) < 2 / 3 * len(columns.rows) and not of_tweets:
         return None
     names = [row_id(row.get(columns.id)) for row in columns.rows]
     return [path_to_root(name, parent_of)[0] for name in names]

@@ -17,6 +17,7 @@ EPOCH = re.compile(r"\d{9,17}(\.\d+)?")
 DATE_IN_WORDS = re.compile(
     r"[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]{2,8}\.? \d{4}"
     r"|^\d\d-[A-Z][a-z]{2}-\d\d "
+    r"|^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}$"  # of Twitter
 )
 DATE_IN_NUMBERS = re.compile(
     r"(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4}),?(?:[ T]+(?:at )?"
