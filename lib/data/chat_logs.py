@@ -43,6 +43,7 @@ from lib.data.log_parts import (
     DIALOG,
     SYNONYMS,
     TIME,
+    as_script,
     dicts,
     first_name,
     first_text,
@@ -521,7 +522,8 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
             return dialogs
         raise _unknown(value, kind)
     value = listed_by_push_ids(value)
-    rows = corpora.label_studio_tasks(logged_events(records(value)))
+    rows = rows_of_dumped_model(logged_events(records(value)))
+    rows = corpora.label_studio_tasks(rows)
     log_format = find_log_format(rows, kind)
     if not log_format:
         log_format, rows = on_a_page(rows, kind)
@@ -546,6 +548,32 @@ def logged_events(rows: list[dict]) -> list[dict]:
             return rows
         events.append({"timestamp": own["timestamp"], **record})
     return events
+
+
+def rows_of_dumped_model(rows: list[dict]) -> list[dict]:
+    """The rows of the model that holds messages, of a dump of Django; other rows are unchanged.
+
+    Raises:
+        UnknownFormat: where several models do, or none.
+    """
+    if not rows or any(set(row) != {"model", "pk", "fields"} for row in rows):
+        return rows
+    models: dict[str, list[dict]] = {}
+    for row in rows:
+        fields = {"id": row.get("pk"), **row["fields"]}
+        models.setdefault(row["model"], []).append(fields)
+    talk = []
+    for name, of_model in models.items():
+        columns = Columns(of_model)
+        sides = exchange_keys(of_model[0])
+        if sides or (columns.text and columns.speaker):
+            talk.append(name)
+    if len(talk) != 1:
+        raise UnknownFormat(
+            f"has the models {', '.join(models)} of a dump of Django: which holds the messages",
+            fix="dump this one alone: manage.py dumpdata app.Model",
+        )
+    return models[talk[0]]
 
 
 def find_log_format(rows: list[dict], kind: str | None = None) -> LogFormat | None:
@@ -1174,6 +1202,9 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     count_further_lists(rows, source)
     source.exclude("dialogs", "are in another shape", len(results) - len(dialogs))
     name = next(result[1] for result in results if result)
+    mark_shared_contexts(
+        dialogs, [r for r, result in zip(rows, results, strict=True) if result]
+    )
     dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
     traces.check_windows(dialogs)
@@ -1223,6 +1254,22 @@ def join_rated_dialogs(dialogs: list[Dialog], source: Source) -> list[Dialog]:
         reason = "records of the same dialog are joined, and their ratings averaged"
         source.guess("columns", "a record per rater", reason)
     return joined
+
+
+def mark_shared_contexts(dialogs: list[Dialog], rows: list[dict]) -> None:
+    """Make what stands before replies of several systems context only: it is of none of them.
+
+    So it is where the reply stands beside its context.
+    """
+    groups: dict[tuple, list[Dialog]] = {}
+    for dialog, row in zip(dialogs, rows, strict=True):
+        if dialog.system and has_context(row) and has_response(row):
+            words = tuple((u.speaker, u.text) for u in dialog.utterances[:-1])
+            groups.setdefault(words, []).append(dialog)
+    for group in groups.values():
+        if len({dialog.system for dialog in group}) > 1:
+            for dialog in group:
+                dialog.utterances[:-1] = as_script(dialog.utterances[:-1])
 
 
 def mark_prompts(dialogs: list[Dialog]) -> None:

@@ -34,7 +34,9 @@ WESTERN = set(
     "äöüßÄÖÜéèêëàâáãåçñíìîïóòôõøúùûæœÿÉÈÊÀÂÁÃÅÇÑÍÎÓÔÕØÚÛÆŒ¿¡«»°ºª€£§’‘“”„–—…·\xa0"
 )
 BLANKS = re.compile(r"\s*")
+NULLS = ("NULL", r"\N")  # of MySQL, SQL Server and PostgreSQL in a delimited file
 TYPES = {"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"}  # of DynamoDB
+MONGO_NUMBERS = ("$numberInt", "$numberLong", "$numberDouble")
 # What a mapping, a list, a further value or line takes in memory, by the byte that begins it.
 OBJECT_BYTES = {b"{": 240, b"[": 88, b",": 64, b"\n": 60}
 csv.field_size_limit(16 * 1024 * 1024)  # a long dialog in one cell is not an error
@@ -301,6 +303,7 @@ def _delimited(text: str, ending: str, report: ImportReport) -> pd.DataFrame:
         if delimiter != "\t":
             raise
         rows = _cells(text, delimiter, csv.QUOTE_NONE)  # where tabs separate, few quote
+    rows = _without_nulls(rows, report)
     header_row = _header_row(rows)
     width = len(rows[header_row])
     for number, row in enumerate(rows, start=1):  # as a spreadsheet numbers them
@@ -317,6 +320,16 @@ def _cells(text: str, delimiter: str, quoting: int) -> list[list[str]]:
     """The cells of a delimited text."""
     lines = io.StringIO(text)
     return list(csv.reader(lines, delimiter=delimiter, strict=True, quoting=quoting))
+
+
+def _without_nulls(rows: list[list[str]], report: ImportReport) -> list[list[str]]:
+    """The rows with empty cells where databases write that there is no value: NULL or \\N."""
+    n_nulls = sum(cell in NULLS for row in rows for cell in row)
+    if not n_nulls:
+        return rows
+    reason = f"as databases write no value, in {n_nulls} cells"
+    report.decide("columns", "NULL: empty cells", reason)
+    return [["" if cell in NULLS else cell for cell in row] for row in rows]
 
 
 def _with_header(rows: list[list[str]], report: ImportReport) -> pd.DataFrame:
@@ -491,7 +504,9 @@ def _json(text: str) -> list | dict:
             "it does not hold JSON objects: a list of them, or one per line"
         )
     items = _dynamodb_items(value)
-    return [without_types(item) for item in items] if items else value
+    if items:
+        return [without_types(item) for item in items]
+    return plain_mongo(value) if '"$oid"' in text else value
 
 
 def _dynamodb_items(value: list | dict) -> list[dict]:
@@ -529,6 +544,25 @@ def without_types(value: Any) -> Any:
         if kind in ("L", "M"):
             return without_types(inner)
     return {name: without_types(item) for name, item in value.items()}
+
+
+def plain_mongo(value: Any) -> Any:
+    """A value without the types of MongoDB, which writes an id as {"$oid": "5f1"}; dates stay.
+
+    >>> plain_mongo({"_id": {"$oid": "5f1"}, "n": {"$numberInt": "2"}})
+    {'_id': '5f1', 'n': 2}
+    """
+    if isinstance(value, list):
+        return [plain_mongo(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        kind, inner = next(iter(value.items()))
+        if kind == "$oid":
+            return inner
+        if kind in MONGO_NUMBERS and isinstance(inner, str):
+            return json.loads(inner)
+    return {name: plain_mongo(item) for name, item in value.items()}
 
 
 def _json_sequence(text: str) -> list:

@@ -61,6 +61,17 @@ HELPSTEER_RATINGS = (
 SIDE = re.compile("(?:(?:model|response|reply|answer|system|option) ?)?[ab]")
 CONTEXTS = {"context", *SYNONYMS["context"].split()}
 REPLIES = {"response", *SYNONYMS["response"].split()}
+SYSTEMS = ("system", "model")
+WINNERS = ("winner", "preferred", "preference", "choice", "vote", "better")
+TIES = ("tie", "both", "neither", "equal", "same", "draw")
+# How the columns of the first and of the second of two replies may be called, beside _a and _b.
+SIDES = (
+    (("{}_1", "{}1"), ("{}_2", "{}2")),
+    (("left_{}", "{}_left"), ("right_{}", "{}_right")),
+)
+NAMED_SIDE = re.compile(
+    r"(?:(?:model|response|reply|answer|system|option)[ _]?)?(?P<side>1|2|left|right)"
+)
 BY_MODELS = "are preferences or ranks that models gave"
 
 
@@ -137,7 +148,8 @@ def read_arena_table(record: dict, source) -> list[Dialog]:
     dialogs = []
     for side in "ab":
         utterances = woven(prompts, texts_of(record[f"response_{side}"]))
-        dialog = Dialog(name, utterances, record.get(f"model_{side}"))
+        system = first_text(record, [f"model_{side}", f"system_{side}"])
+        dialog = Dialog(name, utterances, system or f"response_{side}")
         rater = first_value(record, RATERS)
         dialog.ratings = preference(side, winner, rater)
         dialogs.append(dialog)
@@ -146,8 +158,72 @@ def read_arena_table(record: dict, source) -> list[Dialog]:
 
 def winner_of(record: dict) -> Any:
     """Who was preferred, under one of its names."""
-    names = ("winner", "preferred", "preference", "choice", "vote", "better")
-    return first_value(record, names)
+    return first_value(record, WINNERS)
+
+
+def with_sides_a_and_b(table: pd.DataFrame, report) -> pd.DataFrame:
+    """A table of two replies to each context with _a and _b in the names of their columns.
+
+    They may be called response_1 and response_2, or left_response and right_response; who was
+    preferred is named likewise. Other tables are unchanged.
+    """
+    names = {snake_case(name): name for name in table}
+    asked = {"prompt", *USER_TEXT, *CONTEXTS} & set(names)
+    if not asked or REPLIES & set(names):
+        return table
+    for sides in SIDES:
+        pairs = {}
+        for stem in (*REPLIES, *SYSTEMS):
+            pair = [first_value(names, (p.format(stem) for p in s)) for s in sides]
+            if None not in pair:
+                pairs[stem] = pair
+        if len(REPLIES & set(pairs)) != 1:
+            continue
+        (stem,) = REPLIES & set(pairs)
+        if {f"{stem}_3", f"{stem}3"} & set(names):
+            continue  # replies of three systems
+        changed = {}
+        for stem, pair in pairs.items():
+            kind = "response" if stem in REPLIES else "model"
+            changed |= {name: f"{kind}_{s}" for name, s in zip(pair, "ab", strict=True)}
+        replies = pairs[next(s for s in pairs if s in REPLIES)]
+        table = with_winner_a_or_b(table.rename(columns=changed))
+        if not set(SYSTEMS) & set(pairs):
+            table = table.assign(model_a=replies[0], model_b=replies[1])
+        text = f"two replies: {' '.join(replies)}"
+        report.guesses["columns", text, "by their names"] += 1
+        return table
+    return table
+
+
+def with_winner_a_or_b(table: pd.DataFrame) -> pd.DataFrame:
+    """A table that says "a" or "b" where it said that the first or the second reply is better.
+
+    Raises:
+        UnknownFormat: for numbers that may be of a scale, as in a column not called a choice.
+    """
+    for name in table:
+        key = snake_case(name).removeprefix(
+            "human_"
+        )  # as an answer of a worker is called
+        if key not in WINNERS:
+            continue
+        cells = table[name].map(lambda cell: str(cell or "").strip().lower())
+        sides = cells.map(lambda cell: NAMED_SIDE.fullmatch(cell))
+        numbers = set(cells[cells.map(to_number).notna()])
+        if numbers and (key in ("preference", "vote") or not numbers <= {"1", "2"}):
+            raise UnknownFormat(
+                f"has two replies in a row, and numbers in {name!r}: a choice of one, or a scale",
+                fix="write a, b or tie in a column 'winner'",
+            )
+        if sides[~cells.isin(["", *TIES])].isna().any():
+            continue  # names of systems
+        winners = []
+        for cell, side in zip(cells, sides, strict=True):
+            first = side and side["side"] in ("1", "left")
+            winners.append(("a" if first else "b") if side else cell)
+        table = table.drop(columns=name).assign(**{key: winners})
+    return table
 
 
 def with_row_per_reply(table: pd.DataFrame, report) -> pd.DataFrame:

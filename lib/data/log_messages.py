@@ -446,13 +446,13 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
         id=first_text(about, ["id", *DIALOG]) or "",
         utterances=[],
         system=first_value(about, MODEL, str) or model_of_settings(about),
-        ratings=read_ratings(about, first_text(about, RATERS)),
     )
     if isinstance(about.get("personality"), list):
         dialog.facts += about["personality"]
     for utterance in message_format.read(message_list(record[field])):
         add_without_persona(dialog, utterance)
-    add_reply_beside(dialog, about)
+    rated = add_reply_beside(dialog, about)
+    rated.ratings += read_ratings(about, first_text(about, RATERS))
     drop_placeholders(dialog, about)
     return dialog, message_format.name
 
@@ -467,8 +467,11 @@ def model_of_settings(about: Mapping[str, Any]) -> str | None:
     return None
 
 
-def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
+def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> Dialog | Utterance:
     """Add the reply that stands beside the messages, as in a log of requests.
+
+    Returns:
+        What a rating beside it is of: the reply that was added, else the dialog.
 
     Raises:
         UnknownFormat: where the messages end with another reply, or there are several.
@@ -493,7 +496,7 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
     if not reply and turns and turns[-1].role == "user":
         check_no_reply(about)
     if not reply or not turns or turns[-1].text.strip() == reply.strip():
-        return
+        return dialog
     if turns[-1].role == "assistant":
         problem = f"has messages that end with a reply, and another one in {name!r}"
         raise UnknownFormat(
@@ -501,6 +504,7 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> None:
         )
     bots = [utterance.speaker for utterance in turns if utterance.role == "assistant"]
     dialog.utterances.append(assistant(reply, *bots[:1]))
+    return dialog.utterances[-1]
 
 
 def check_no_reply(about: Mapping[str, Any]) -> None:

@@ -20,7 +20,8 @@ TIME_NAME = re.compile(
 )
 MODEL_NAME = re.compile(r"(^|[_$])model(_?name)?$", re.I)
 
-PUSH_ID = re.compile(r"-[\w-]{19}")  # of Firebase
+# Of Firebase: what was pushed, and accounts.
+PUSH_ID = re.compile(r"-[\w-]{19}|(?=[A-Za-z0-9]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{28}")
 
 
 def nested_shape(rows: list[dict]) -> Shape | None:
@@ -110,7 +111,7 @@ def nested_records(value: dict) -> list[list]:
     return lists
 
 
-def listed_by_push_ids(value: Any, depth: int = 4) -> Any:
+def listed_by_push_ids(value: Any, depth: int = 9) -> Any:
     """Firebase's mappings of its ids to records as lists of these records, with their ids.
 
     >>> listed_by_push_ids({"chats": {"-NuwhvLV_3rAPfiHfYAb": {"text": "Hi"}}})
@@ -121,7 +122,10 @@ def listed_by_push_ids(value: Any, depth: int = 4) -> Any:
     fields = {}
     for name, item in value.items():
         fields[name] = listed_by_push_ids(item, depth - 1)
-    are_records = all(isinstance(item, dict) for item in fields.values())
-    if are_records and all(map(PUSH_ID.fullmatch, fields)):
+    if not all(map(PUSH_ID.fullmatch, fields)):
+        return fields
+    if all(isinstance(item, dict) for item in fields.values()):
         return [{"id": name, **item} for name, item in fields.items()]
+    if all(isinstance(item, list) for item in fields.values()):
+        return [{"id": name, "messages": item} for name, item in fields.items()]
     return fields

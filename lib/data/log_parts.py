@@ -75,6 +75,8 @@ SPEAKER_START = re.compile(
     r"[*_#]* ?:[*_]*(?:\s|$)",
     re.I,
 )
+# A name of one word, as stands before what somebody says within a line.
+SIDE_START = re.compile(r"(?<!\S)(?P<name>[^\W\d_]\w{0,19}):(?=\s)")
 TIME_NAME = re.compile(
     r"time|(^|_)date(_|$)|created|(^|_)(sent|posted)(_|$)|(^|_)(at|when)$"
 )
@@ -460,6 +462,35 @@ def html_text(source: str | None) -> str | None:
     return "\n".join(line for line in lines if line) or None
 
 
+def with_line_per_speaker(texts: list[str]) -> list[str]:
+    """Texts of one line with a line for each that speaks in them; any others unchanged.
+
+    Two names of one word speak in turn in all of them: one of the user's side, one of the bot's.
+
+    >>> with_line_per_speaker(["User: Hi Bot: Ho | User: Tea?", "User: Why?"])
+    ['User: Hi\\nBot: Ho\\nUser: Tea?', 'User: Why?']
+    >>> with_line_per_speaker(["User: Is it Bot: or User: here?", "Where Bot: is"])
+    ['User: Is it Bot: or User: here?', 'Where Bot: is']
+    """
+    names = set()
+    n_starts = 0
+    for text in texts:
+        starts = [s for s in SIDE_START.finditer(text) if speaker_role(s["name"])]
+        said = [start["name"] for start in starts]
+        in_turn = all(a != b for a, b in zip(said, said[1:], strict=False))
+        if "\n" in text or not starts or starts[0].start() or not in_turn:
+            return texts
+        names |= set(said)
+        n_starts += len(said)
+    roles = sorted(str(speaker_role(name)) for name in names)
+    if roles != ["assistant", "user"] or n_starts == len(texts):
+        return texts
+    before_name = re.compile(
+        rf"(?:\s?\|{{1,3}}|\s//?)?\s(?=(?:{'|'.join(map(re.escape, names))}):\s)"
+    )
+    return [before_name.sub("\n", text) for text in texts]
+
+
 @cache
 def names_a_time(name: str) -> bool:
     """Whether a field is called as one that holds a time.
@@ -589,7 +620,7 @@ def is_no_talk(fields: Mapping[str, Any], named: Meanings) -> bool:
     """Whether a message is deleted, hidden from the other side, or none, such as a notice."""
     if any(is_true(fields[name]) for name in named.no_talk_flags):
         return True
-    if any(str(fields[name]).lower() == "false" for name in named.talk_flags):
+    if any(str(fields[name]).lower() in ("false", "f") for name in named.talk_flags):
         return True
     if first_value(fields, named.deleted_at) is not None:
         return True
@@ -604,7 +635,7 @@ def is_true(flag: Any) -> bool:
     >>> is_true(True), is_true("TRUE"), is_true("1"), is_true("false"), is_true(None)
     (True, True, True, False, False)
     """
-    return str(flag).strip().lower() in ("true", "1", "1.0", "yes")
+    return str(flag).strip().lower() in ("true", "t", "1", "1.0", "yes", "y")
 
 
 def named_ratings(

@@ -47,6 +47,35 @@ from lib.data.log_times import (
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 ID_SHAPE = re.compile(r"(?=.*\d)(?=.*[a-z])[\w-]{4,}|\d{5,}|\S+@\S+|\+\d+", re.I)
+# What a row answers, beside PARENT: only if its values are ids of other rows (`Columns._id`).
+ANSWERED = (
+    "reply_to_id",
+    "reply_to_message_id",
+    "reply_to_message",
+    "reply_to_msg_id",
+    "reply_id",
+    "in_reply_to",
+    "in_reply_to_id",
+    "in_response_to",
+    "in_response_to_tweet_id",
+    "in_reply_to_status_id",
+    "in_reply_to_tweet_id",
+    "response_to",
+    "responds_to",
+    "replied_to",
+    "replied_to_id",
+    "answers",
+    "parent_utterance",
+    "parent_utterance_id",
+    "parent_msg_id",
+    "parent_message",
+    "previous_id",
+    "previous_message_id",
+    "prev_id",
+    "prev_message_id",
+)
+# In the name of a column that lists the rows that answer a row.
+OF_ANSWERS = {"response", "responses", "reply", "replies", "child", "children"}
 RECIPIENT = ("to", "recipient", "receiver", "to_number", "recipient_id", "receiver_id")
 REMARK = re.compile(  # columns that are about a reply
     r"comment|note|reason|explan|rational|remark|justif|title|summary|url|link|path|file"
@@ -83,6 +112,10 @@ WORDS_ENDING_IN_ID = (
     "did",
 )
 NUMBERED = re.compile(r"(?P<before>.*?)_?(?P<number>\d{1,3})_?(?P<after>\D*)")
+# A question of a survey, which is no turn of a dialog: Q1 of Qualtrics.
+QUESTION = re.compile(r"human_q(id)?_?\d{1,3}(_\d{1,3})?")
+# In the names of what is said after what has the same number.
+ANSWERS = {"a", "answer", "response", "reply", "output", "completion"}
 USER_TEXT = WORDS["fields"]["user_text"].split()
 BOT_TEXT = WORDS["fields"]["bot_text"].split()
 LONG_PAUSE = timedelta(hours=6)
@@ -172,7 +205,7 @@ class Columns:
         self.system = self._system()
         self.with_prompts = self._with_prompts()
         self.rater = self._rater()
-        self.parent = first_value(self.names, PARENT)
+        self.parent = first_value(self.names, (*PARENT, *ANSWERED))
         self.id = self._id()
         # The rows of each utterance: its own, and those of further raters.
         self.rows_by_utterance = [[row] for row in rows]
@@ -225,13 +258,18 @@ class Columns:
         return name if name not in taken else None
 
     def _id(self) -> str | None:
-        """The column of the ids that `parent` holds, each of them once; None without one."""
+        """The column of the ids that `parent` holds, each of them once; None without one.
+
+        Of a part of a log some ids may be missing, but for a third.
+        """
         parents = {row_id(row.get(self.parent)) for row in self.rows} - {None}
         if not parents:
             return None
         for name in self.names.values():
             ids = {row_id(row.get(name)) for row in self.rows}
-            if name != self.parent and len(ids) == len(self.rows) and parents <= ids:
+            if name == self.parent or len(ids) < len(self.rows):
+                continue
+            if len(parents & ids) >= 2 / 3 * len(parents):
                 return name
         return None
 
@@ -328,7 +366,7 @@ class Columns:
         for key, name in self.names.items():
             if name in known_columns or name == self.system or names_a_time(key):
                 continue
-            if NO_DIALOG.search(key):
+            if NO_DIALOG.search(key) or self.holds_ids_of_rows(name):
                 continue
             values = self.values(name)
             if self.begins_blocks(name):
@@ -341,6 +379,22 @@ class Columns:
             if (is_id(words) and not of_person) or self.has_both_sides(values):
                 unclear.append(name)
         return unclear
+
+    def holds_ids_of_rows(self, name: str) -> bool:
+        """Whether a column holds what a row answers, or lists the rows that answer it.
+
+        Not where this does not tell the dialogs.
+        """
+        if not self.id or name == self.id or not threads(self):
+            return False
+        if name == self.parent:
+            return True
+        if not OF_ANSWERS & set(snake_case(name).split("_")):
+            return False
+        ids = {row_id(row.get(self.id)) for row in self.rows}
+        cells = [row_id(row.get(name)) for row in self.rows]
+        listed = {item for cell in cells if cell for item in cell.split(",")}
+        return len(listed & ids) >= 2 / 3 * len(listed) > 0
 
     def begins_blocks(self, name: str) -> bool:
         """Whether a column has few values, each once, the first of them in the first row.
@@ -449,7 +503,7 @@ class Columns:
     def finer_dialog(self) -> str | None:
         """A column of ids within each of whose values, in a dialog, both sides speak; or None."""
         known_columns = (self.text, self.turn, self.time, self.speaker, self.dialog)
-        if not self.dialog:
+        if not self.dialog or self.counts_through():
             return None
         for key, name in self.names.items():
             if name in known_columns or key.split("_")[-1] not in ID_WORDS:
@@ -462,6 +516,14 @@ class Columns:
             if len(speakers) > len(dialogs) and min(map(len, speakers.values())) > 1:
                 return name
         return None
+
+    def counts_through(self) -> bool:
+        """Whether each turn stands once in its dialog, for each speaker: nothing parts it."""
+        if not self.turn:
+            return False
+        names = (self.dialog, self.turn, self.speaker)
+        places = list(zip(*map(self.values, names), strict=True))
+        return len(set(places)) == len(places)
 
 
 def holds_talk(rows: list[dict], name: str) -> bool:
@@ -503,6 +565,8 @@ def value_role(key: str, value: str) -> str | None:
     """
     words = key.split("_")
     if value.lower() in FLAGS:
+        if key == "inbound":
+            return "user" if FLAGS[value.lower()] else "assistant"
         asks = set(words) & {"bot", "assistant", "agent", "user", "customer", "human"}
         if words[0] not in ("is", "from", "by") or not asks:
             return None
@@ -887,7 +951,8 @@ def take_texts_from_json(columns: Columns) -> None:
 def threads(columns: Columns) -> list[str] | None:
     """The first utterance of the thread of each row, by what the rows answer.
 
-    None where more than a third of the rows answer nothing, as in a messenger, where few do.
+    None where more than a third of the rows answer nothing, as in a messenger, where few do; but
+    tweets are threads.
     """
     if not columns.id:
         return None
@@ -896,7 +961,10 @@ def threads(columns: Columns) -> list[str] | None:
         parent = row_id(row.get(columns.parent))
         if parent is not None:
             parent_of[row_id(row.get(columns.id))] = parent
-    if len(parent_of) < 2 / 3 * len(columns.rows):
+    of_tweets = "tweet" in snake_case(columns.parent).split(
+        "_"
+    )  # which have no dialogs
+    if len(parent_of) < 2 / 3 * len(columns.rows) and not of_tweets:
         return None
     first: dict[str | None, str] = {}  # of the thread of each row
     for row in columns.rows:
@@ -1059,7 +1127,8 @@ def row_utterance(row: Mapping[str, Any], columns: Columns) -> Utterance:
 
 def exchange_columns(rows: list[dict]) -> tuple[str, str, str] | None:
     """The columns of dialog, user's words and bot's words, where a dialog has several rows."""
-    keys = exchange_keys(rows[0]) if rows else None
+    # In JSON a welcome has no words of a user, and so no text there.
+    keys = next(filter(None, map(exchange_keys, rows[:50])), None)
     names = {snake_case(name) for name in rows[0]} if rows else set()
     if not keys or {"context", "history"} & names:
         return None
@@ -1087,11 +1156,10 @@ def histories_grow(
         if previous:
             text = str(row.get(user_text))
             pairs += 1
-            earlier_user = str(previous.get(user_text))
+            earlier_user = str(previous.get(user_text) or "")  # none of a welcome
             earlier_bot = str(previous.get(bot_text))
-            repeats_user = len(text) > len(earlier_user) and text.startswith(
-                earlier_user
-            )
+            is_longer = len(text) > len(earlier_user) > 0
+            repeats_user = is_longer and text.startswith(earlier_user)
             growing += repeats_user or (len(earlier_bot) > 20 and earlier_bot in text)
         before[str(row.get(dialog))] = row
     return growing > pairs / 2
@@ -1270,9 +1338,12 @@ def with_qualtrics_columns(table: pd.DataFrame, report) -> pd.DataFrame:
     """
     if not {"StartDate", "EndDate", "ResponseId"} <= set(table):
         return table
-    names = table["ResponseId"].astype(str).str.startswith(QUALTRICS_ID).tolist()
+    responses = table["ResponseId"].astype(str)
+    names = responses.str.startswith(QUALTRICS_ID).tolist()
     if True not in names[:3]:
-        return table
+        # A workbook has its questions below the names, and no ids of them.
+        is_response = responses.str.startswith("R_").tolist()
+        return table.iloc[1:] if is_response[:2] == [False, True] else table
     ids = table.iloc[names.index(True)]
     kept = table.iloc[names.index(True) + 1 :]
     if "Status" in kept:
@@ -1314,7 +1385,7 @@ def is_rating(cell: Any) -> bool:
 
 
 def wide_columns(rows: list[dict]) -> list[tuple[str, str]]:
-    """The columns of what the user and the bot said at each turn, such as user_1 and bot_1.
+    """The columns of what was said, such as user_1 and bot_1, in their order, with their roles.
 
     None where not exactly one name of numbered columns is the user's, and one the bot's.
     """
@@ -1325,16 +1396,46 @@ def wide_columns(rows: list[dict]) -> list[tuple[str, str]]:
             stem = f"{match['before']}_{match['after']}".strip("_")
             numbered.setdefault(stem, {})[int(match["number"])] = name
     sides: dict[str, list[dict[int, str]]] = {"user": [], "assistant": []}
+    answers = False
     for stem, columns in numbered.items():
         role = wide_role(stem)
         if role in sides and any_words(rows, columns.values()):
             sides[role].append(columns)
+            answers |= role == "assistant" and bool(ANSWERS & set(stem.split("_")))
     if any(len(stems) != 1 for stems in sides.values()):
         return []
-    users = sides["user"][0]
-    bots = sides["assistant"][0]
-    turns = sorted(set(users) & set(bots))
-    return [(users[turn], bots[turn]) for turn in turns] if len(turns) > 1 else []
+    return order_of_turns(
+        list(rows[0]), sides["user"][0], sides["assistant"][0], answers=answers
+    )
+
+
+def order_of_turns(
+    names: list[str], users: dict[int, str], bots: dict[int, str], *, answers: bool
+) -> list[tuple[str, str]]:
+    """The columns of both sides and their roles, in the order in which they were said.
+
+    That is the order of the file where the numbers go up in it, and else the user's column before
+    the bot's of the same number; so it is, too, where the bot's are called answers. None where that
+    may be wrong, or there is one turn.
+
+    >>> bots = {1: "bot_1", 2: "bot_2"}
+    >>> order_of_turns(["bot_1", "user_1", "bot_2"], {1: "user_1"}, bots, answers=False)
+    [('bot_1', 'assistant'), ('user_1', 'user'), ('bot_2', 'assistant')]
+    """
+    columns = [(turn, "user", name) for turn, name in users.items()]
+    columns += [(turn, "assistant", name) for turn, name in bots.items()]
+    by_place = sorted(columns, key=lambda column: names.index(column[2]))
+    by_turn = sorted(columns, key=lambda column: (column[0], column[1] == "assistant"))
+    in_order = [turn for turn, _, _ in by_place] == [turn for turn, _, _ in by_turn]
+    said = by_place if in_order and not answers else by_turn
+    roles = [role for _, role, _ in said]
+    alternate = all(a != b for a, b in zip(roles, roles[1:], strict=False))
+    common = set(users) & set(bots)
+    if len(common) < 2 and not (common and alternate and len(said) > 2):
+        return []
+    if not alternate and len(users) != len(bots):
+        return []  # such as two answers to the last question
+    return [(name, role) for _, role, name in said]
 
 
 def wide_role(stem: str) -> str | None:
@@ -1355,13 +1456,15 @@ def any_words(rows: list[dict], names: Iterable[str]) -> bool:
 def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
     """A row per dialog, with a column for each utterance: `user_1, bot_1, user_2, bot_2`."""
     turns = wide_columns(rows)
-    names = " ".join(f"{question} {answer}" for question, answer in turns[:2])
+    names = " ".join(name for name, _ in turns[:4])
     source.guess("columns", f"{names} ...", "a column per utterance, by their names")
     dialogs = []
     for number, row in enumerate(rows, start=1):
         about = {snake_case(name): value for name, value in row.items()}
         of_dialog = {
-            n: value for n, value in about.items() if not NUMBERED.fullmatch(n)
+            name: value
+            for name, value in about.items()
+            if QUESTION.fullmatch(name) or not NUMBERED.fullmatch(name)
         }
         rater = first_text(about, RATERS)
         dialog = Dialog(
@@ -1370,14 +1473,15 @@ def read_wide_rows(rows: list[dict], source) -> list[Dialog]:
             system=first_text(about, [*VERSION, *SYNONYMS["system"].split()]),
             ratings=read_ratings(of_dialog, rater),
         )
-        for question, answer in turns:
-            if row.get(question):
-                dialog.utterances.append(user(str(row[question])))
-            if row.get(answer):
-                fields = fields_of_number(about, number_in(answer))
-                ratings = read_ratings(fields, rater)
-                reply = assistant(str(row[answer]), ratings=ratings)
-                dialog.utterances.append(reply)
+        for name, role in turns:
+            if not row.get(name):
+                continue
+            if role == "user":
+                dialog.utterances.append(user(str(row[name])))
+                continue
+            fields = fields_of_number(about, number_in(name))
+            ratings = read_ratings(fields, rater)
+            dialog.utterances.append(assistant(str(row[name]), ratings=ratings))
         dialogs.append(dialog)
     return dialogs
 
@@ -1395,7 +1499,7 @@ def fields_of_number(about: Mapping[str, Any], number: int) -> dict[str, Any]:
     """
     fields = {}
     for name, value in about.items():
-        match = NUMBERED.fullmatch(name)
+        match = None if QUESTION.fullmatch(name) else NUMBERED.fullmatch(name)
         if match and int(match["number"]) == number:
             fields[f"{match['before']}_{match['after']}".strip("_")] = value
     return fields

@@ -18,13 +18,16 @@ from lib.data.log_parts import (
     RATERS,
     SPEAKER_START,
     first_text,
+    html_text,
     read_ratings,
+    with_line_per_speaker,
 )
 from lib.data.log_tables import VERSION
 from lib.data.log_times import to_time
 
 DIALOG_WORDS = set(WORDS["fields"]["dialog_words"].split())
 TRANSCRIPTS = WORDS["fields"]["transcript"].split()
+LINE_OF_HTML = re.compile(r"<br ?/?>|</(p|div|li)>", re.I)
 TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
 TURN_TITLE = re.compile(
     r"[-=*_~#>\[( ]{0,9}Turn[ #]{1,2}(?P<number>\d{1,4})[-=*_~#\]):. ]{0,9}", re.I
@@ -247,19 +250,23 @@ def read_transcript(text: str, source) -> list[Dialog]:
 def read_transcript_cells(rows: list[dict], source) -> list[Dialog]:
     """Records with a dialog in one text, whose lines begin with the names of the speakers."""
     column = transcript_column(rows)
-    dialogs = []
-    n_empty = 0
+    with_talk = []
+    cells = []
     for number, row in enumerate(rows, start=1):
         cell = row.get(column)
-        if not isinstance(cell, str) or not cell.strip():
-            n_empty += 1
-            continue
+        if isinstance(cell, str) and cell.strip():
+            with_talk.append((number, row))
+            cells.append(lines_of_html(cell).strip())
+    n_empty = len(rows) - len(cells)
+    cells = with_line_per_speaker(cells)
+    dialogs = []
+    for (number, row), cell in zip(with_talk, cells, strict=True):
         lines = speaker_lines(re.sub(r"\r|<\|\w{1,30}\|>", "", cell), source)
         speakers = {line.speaker for line in lines} - {None}
         if len(speakers) < 2 or lines[0].speaker is None:
             return []
         dialog = spoken_dialog(lines, transcript_roles(speakers), source)
-        about = {snake_case(name): value for name, value in row.items()}
+        about = {snake_case(n): value for n, value in row.items() if n != column}
         dialog.id = first_text(about, ["id", *DIALOG]) or str(number)
         dialog.system = first_text(about, [*VERSION, *MODEL])
         dialog.ratings = read_ratings(about, first_text(about, RATERS))
@@ -267,6 +274,19 @@ def read_transcript_cells(rows: list[dict], source) -> list[Dialog]:
     if dialogs:
         source.exclude("dialogs", "have no messages", n_empty)
     return dialogs
+
+
+def lines_of_html(cell: str) -> str:
+    """A transcript whose lines HTML parts, as those of a page, as lines; any other unchanged.
+
+    >>> lines_of_html("<b>User:</b> Hi<br>Bot: Tea &amp; cake"), lines_of_html("User: <br>?")
+    ('User: Hi\\nBot: Tea & cake', 'User: <br>?')
+    """
+    if "\n" in cell.strip() or not LINE_OF_HTML.search(cell):
+        return cell
+    words = html_text(cell) or ""
+    starts = [SPEAKER_START.match(line[:120]) for line in words.split("\n")]
+    return words if starts[0] and sum(map(bool, starts)) > 1 else cell
 
 
 def transcript_column(rows: list[dict]) -> str | None:

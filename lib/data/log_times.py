@@ -17,10 +17,16 @@ EPOCH = re.compile(r"\d{9,17}(\.\d+)?")
 DATE_IN_WORDS = re.compile(
     r"[A-Z][a-z]{2,8}\.? \d{1,2}, \d{4}|\d{1,2} [A-Z][a-z]{2,8}\.? \d{4}"
     r"|^\d\d-[A-Z][a-z]{2}-\d\d "
+    r"|^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d [+-]\d{4} \d{4}$"  # of Twitter
 )
 DATE_IN_NUMBERS = re.compile(
     r"(?P<date>\d{1,4}[./-]\d{1,2}[./-]\d{1,4}),?(?:[ T]+(?:at )?"
     r"(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?)(?:\.\d+)?(?:\s?(?P<half>[ap])\.?\s?m\.?)?)?",
+    re.I,
+)
+CLOCK = re.compile(
+    r"(?P<hours>\d{1,2}):(?P<minutes>\d\d)(?::(?P<seconds>\d\d(?:[.,]\d+)?))?"
+    r"(?:\s?(?P<half>[ap])\.?m\.?)?",
     re.I,
 )
 EXCEL_DAYS = (
@@ -192,11 +198,17 @@ def is_excel_day(value: Any) -> bool:
 
 
 def number_or_clock(text: str) -> float | None:
-    """A number, or a time of the day in seconds; else None."""
-    clock = re.fullmatch(r"(\d{1,2}):(\d\d)(?::(\d\d(?:[.,]\d+)?))?", text.strip())
+    """A number, or a time of the day in seconds; else None.
+
+    >>> number_or_clock("10:00:05"), number_or_clock("1:30 PM"), number_or_clock("12:00 am")
+    (36005.0, 48600.0, 0.0)
+    """
+    clock = CLOCK.fullmatch(text.strip())
     if clock:
-        parts = [part or "0" for part in clock.groups()]
+        parts = [part or "0" for part in clock.group("hours", "minutes", "seconds")]
         hours, minutes, seconds = (float(part.replace(",", ".")) for part in parts)
+        if clock["half"]:
+            hours = hours % 12 + 12 * (clock["half"].lower() == "p")
         return 3600 * hours + 60 * minutes + seconds
     try:
         return float(text)

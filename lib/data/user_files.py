@@ -42,7 +42,7 @@ from lib.data.file_contents import (
     parse_list,
     read_contents,
 )
-from lib.data.log_comparisons import with_row_per_reply
+from lib.data.log_comparisons import with_row_per_reply, with_sides_a_and_b
 from lib.data.log_files import LogFile, Source, find_files
 from lib.data.log_messages import text_from_json
 from lib.data.log_parts import (
@@ -62,6 +62,7 @@ from lib.data.log_parts import (
     opinion_number,
     read_ratings,
     to_number,
+    with_line_per_speaker,
     with_point,
     without_html,
 )
@@ -102,7 +103,7 @@ SMALL_NUMBER = re.compile(r"[+-]?\d{1,2}([.,]\d{1,2})?")
 NO_RATING_NAME = re.compile(  # a number that is none of a rating
     "(^|_)(id|nr|no|num|number|index|idx|key|age|year|month|day|hour|seed|line|page|step|round|level|fold"
     "|rank|port|group|batch|task|item|temperature|top_p|top_k)(_|$)|human_|score_|count|token|length"
-    "|(^|_)n_|time|date|duration|second|latency|cost|price|confid|prob|version|speaker|user_|_id"
+    "|(^|_)n_|(^|_)trust(ed)?(_|$)|time|date|duration|second|latency|cost|price|confid|prob|version|speaker|user_|_id"
 )
 OPINIONS = re.compile(
     f"{RATING_NAME.pattern}|(.*_)?ratings|annotations|reactions?|feedbacks?|feedback_scores?"
@@ -233,7 +234,7 @@ def _read_files(
                 value = with_qualtrics_columns(value, report)
                 value = _in_small_letters(value, report)
                 value = with_crowd_columns(value, report)
-                value = with_row_per_reply(value, report)
+                value = with_row_per_reply(with_sides_a_and_b(value, report), report)
             value = without_wrapping(value, source)
             rating_names |= _tell_unread_opinions(value, report)
             version_names |= _version_fields(value)
@@ -379,11 +380,12 @@ def _opinion_fields(items: list) -> tuple[set[str], set[str]]:
                     opinions.add(name)
             elif isinstance(cell, dict):
                 items.append(cell)
-            elif OPINION.fullmatch(key) and _is_opinion(cell):
-                if not name.startswith(("human_", "score_")):
-                    opinions.add(name)
             elif RATING_NAME.fullmatch(key) and _is_opinion(cell):
                 ratings.add(name)
+            elif name.startswith("score_"):
+                continue
+            elif OPINION.fullmatch(key) and _is_opinion(cell):
+                opinions.add(name)
     return opinions, ratings
 
 
@@ -1004,6 +1006,7 @@ def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
         report.decide("columns", "names before replies", "they are taken away")
     if "context" not in cells:
         return cells.assign(**changed)
+    cells = _with_lines_of_speakers(cells)
     names = _line_names(cells["context"])
     sides = {name for name in names if _role_of_side(name)}
     if None not in names and len(set(names)) == 2:
@@ -1021,6 +1024,18 @@ def _without_names(cells: pd.DataFrame, report: ImportReport) -> pd.DataFrame:
             fix="write what was said before a reply as a JSON list",
         )
     return cells.assign(**changed)
+
+
+def _with_lines_of_speakers(cells: pd.DataFrame) -> pd.DataFrame:
+    """Contexts such as "User: Hi Bot: Ho" with a line for each that speaks in them."""
+    is_text = cells["context"].map(lambda cell: isinstance(cell, str) and cell != "")
+    texts = [cell.strip() for cell in cells["context"][is_text]]
+    divided = with_line_per_speaker(texts)
+    if divided == texts:
+        return cells
+    contexts = cells["context"].astype(object)
+    contexts[is_text] = divided
+    return cells.assign(context=contexts)
 
 
 def _role_of_side(name: str | None) -> str | None:
