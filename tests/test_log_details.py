@@ -543,8 +543,9 @@ def test_two_systems_on_a_history_that_change_sides(tmp_path):
 
 
 def test_an_empty_reply_is_no_context(tmp_path):
-    text = "session,user_message,bot_response\ns,Hi,\ns,Hello?,Ho\n"
-    turns = read_turns(file_with(tmp_path, "log.csv", text))
+    talk = [("user", "Hi"), ("assistant", ""), ("user", "Hello?"), ("assistant", "Ho")]
+    messages = [{"role": role, "content": text} for role, text in talk]
+    turns = read_turns(file_with(tmp_path, "log.json", [{"messages": messages}]))
     assert turns["response"].tolist() == ["", "Ho"]
     assert turns["context"].tolist() == [["Hi"], ["Hi", "Hello?"]]
 

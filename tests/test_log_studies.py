@@ -344,3 +344,17 @@ def test_means_with_decimals_may_be_ratings(tmp_path):
     turns = read_turns(file_with(tmp_path, "means.csv", text))
     reason = "impression may be people's ratings, or scores of a model"
     assert ("rating: none", reason) in guesses(turns)
+
+
+def test_an_exchange_without_an_answer_has_no_reply(tmp_path):
+    text = "session,user_message,bot_response\ns1,,Ho\ns1,Hi,\ns1,Tea?,No\ns2,Hi,Hey\n"
+    turns = read_turns(file_with(tmp_path, "sessions.csv", text))
+    assert contexts(turns) == {"Ho": [], "No": ["Ho", "Hi", "Tea?"], "Hey": ["Hi"]}
+
+
+def test_two_replies_to_a_context_that_is_a_list(tmp_path):
+    row = {"context": ["Hi"], "response_A": "Ho", "response_B": "No", "preferred": "A"}
+    pd.DataFrame([row, row | {"context": ["Tea?"]}]).to_parquet(tmp_path / "p.parquet")
+    turns = read_turns(tmp_path / "p.parquet")
+    assert turns["context"].tolist() == [["Hi"], ["Hi"], ["Tea?"], ["Tea?"]]
+    assert turns["dialog"].nunique() == 2

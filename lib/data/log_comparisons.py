@@ -260,7 +260,8 @@ def with_row_per_reply(table: pd.DataFrame, report) -> pd.DataFrame:
     turns = pd.DataFrame(rows, dtype=object)
     if not {"dialog", *DIALOG} & set(names):
         context = next(name for name in table if snake_case(name) in CONTEXTS)
-        turns["dialog"] = (pd.factorize(turns[context])[0] + 1).astype(str)
+        contexts = turns[context].map(repr)  # as it may be a list
+        turns["dialog"] = (contexts.factorize()[0] + 1).astype(str)
     return turns
 
 

@@ -1222,7 +1222,7 @@ def read_exchange_rows(rows: list[dict], source) -> list[Dialog]:
         time = to_time(first_value(about, TIME))
         dialog.utterances += [
             user(row.get(user_key) or None, time=time),
-            assistant(row.get(bot_key) or "", time=time, ratings=ratings),
+            assistant(row.get(bot_key) or None, time=time, ratings=ratings),
         ]
     return list(dialogs.values())
 

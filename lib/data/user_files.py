@@ -395,6 +395,8 @@ def _rating_like(table: pd.DataFrame) -> set[str]:
     names = set()
     for name in table.loc[:, ~table.columns.duplicated()]:
         key = snake_case(str(name))
+        if not key:
+            continue  # the numbers of rows, as R writes them
         if key in known or RATING_NAME.fullmatch(key) or NO_RATING_NAME.search(key):
             continue
         if RATING_BY.fullmatch(key) or key.startswith("winner"):
