@@ -419,3 +419,27 @@ def test_ratings_of_a_prompt_and_a_response_one_annotation_a_row(tmp_path):
     turns = turns_of(tmp_path, rows)
     assert contexts(turns) == ONE_EXCHANGE
     assert turns["human_quality"].tolist() == [3]
+
+
+def test_calls_of_an_agent_in_traces_are_no_sessions(tmp_path):
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "t"}]}
+    result = {"role": "tool", "tool_call_id": "t", "content": "free"}
+    talk = [
+        {"role": "user", "content": "Hi"},
+        call,
+        result,
+        {"role": "assistant", "content": "Ho"},
+        {"role": "user", "content": "Tea?"},
+        call,
+        result,
+        {"role": "assistant", "content": "No"},
+    ]
+    rows = []
+    for number, (trace, end) in enumerate([("a", 1), ("a", 3), ("b", 5), ("b", 7)]):
+        about = {"id": f"{number}", "traceId": trace, "type": "GENERATION"}
+        about |= {"name": "chat", "startTime": f"2025-01-01T10:0{number}:00Z"}
+        rows.append({**about, "model": "m", "input": talk[:end], "output": talk[end]})
+    lines = "\n".join(map(json.dumps, rows))
+    turns = read_turns(file_with(tmp_path, "observations.jsonl", lines))
+    assert contexts(turns) == TWO_EXCHANGES
+    assert len(turns) == 2

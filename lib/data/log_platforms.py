@@ -299,7 +299,7 @@ def read_botpress_messages(rows: list[dict], source) -> list[Dialog]:
     for row in rows:
         name = str(row["conversationId"])
         dialog = dialogs.setdefault(name, Dialog(name, []))
-        words = text_at(row, "payload.text|payload.markdown|payload.title")
+        words = text_at(row, "payload.text|payload.markdown")
         by_user = first_text(row, ["authorId"])
         utterance = user(words) if by_user else assistant(words)
         utterance.time = to_time(row["sentOn"])

@@ -628,7 +628,8 @@ def is_session(requests: list[Dialog]) -> bool:
     The calls of an agent in one trace go on from each other, too, but without the user's words.
     """
     if hold_no_history(requests):
-        return True
+        # The calls of an agent all begin with what it was asked.
+        return len({talk_of(dialog)[0] for dialog in requests}) > 1
     ends = {hashes[-1] for hashes in map(talk_hashes, requests) if hashes}
     for dialog in requests:
         talk = talk_of(dialog)
