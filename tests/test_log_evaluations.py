@@ -425,14 +425,14 @@ def test_calls_of_an_agent_in_traces_are_no_sessions(tmp_path):
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "t"}]}
     result = {"role": "tool", "tool_call_id": "t", "content": "free"}
     talk = [
-        {"role": "user", "content": "Hi"},
-        call,
-        result,
-        {"role": "assistant", "content": "Ho"},
         {"role": "user", "content": "Tea?"},
         call,
         result,
-        {"role": "assistant", "content": "No"},
+        {"role": "assistant", "content": "Yes, green."},
+        {"role": "user", "content": "Milk?"},
+        call,
+        result,
+        {"role": "assistant", "content": "No milk."},
     ]
     rows = []
     for number, (trace, end) in enumerate([("a", 1), ("a", 3), ("b", 5), ("b", 7)]):
