@@ -498,3 +498,17 @@ def test_drafts_at_front_are_no_replies(tmp_path):
         messages.append({**about, "text": text, "is_draft": False})
     messages.insert(2, {**messages[1], "text": "Draft", "is_draft": True})
     assert contexts(json_turns(tmp_path, {"_results": messages})) == TWO_EXCHANGES
+
+
+def test_an_answer_of_dialogflow_without_words_is_an_empty_reply(tmp_path):
+    rows = []
+    empty = [{"text": {"text": [""]}}]
+    chips = [*empty, {"payload": {"richContent": []}}]
+    for words, messages in (("Hi", empty), ("Tea?", chips), ("Milk?", None)):
+        result = {"queryText": words, "fulfillmentText": "" if messages else "No"}
+        result["fulfillmentMessages"] = messages or []
+        session = "projects/p/agent/sessions/s"
+        rows.append({"responseId": "r", "session": session, "queryResult": result})
+    turns = json_turns(tmp_path, rows)
+    assert turns["response"].tolist() == ["", "No"]
+    assert turns["context"].tolist() == [["Hi"], ["Hi", "Tea?", "Milk?"]]

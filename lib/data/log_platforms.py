@@ -519,11 +519,15 @@ def read_dialogflow_es(rows: list[dict], source) -> list[Dialog]:
             words += values_at([message], DIALOGFLOW_ES_TEXTS)
             words += values_at(message, "quickReplies.title")
         words = words or values_at(result, "fulfillmentText")
+        reply = "\n".join(words) or None
+        kinds = {kind for message in of_one_platform(result) for kind in message}
+        if not reply and kinds <= {"text", "platform"}:
+            reply = ""  # an answer without words, and nothing else to see
         dialog = dialogs.setdefault(name, Dialog(name, []))
         question = result.get("queryText")
         if question and not EVENT_NAME.fullmatch(question):
             dialog.utterances.append(user(question, time=time))
-        dialog.utterances.append(assistant("\n".join(words) or None, time=time))
+        dialog.utterances.append(assistant(reply, time=time))
     return list(dialogs.values())
 
 
