@@ -285,6 +285,13 @@ def test_what_a_study_asks_for_is_found_under_its_usual_names(tmp_path):
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
     assert turns["system"].tolist() == ["A", "B"]
     assert turns["human_rating"].tolist() == [4.5, 1.5]
+    text = (
+        "Item,Dialogue history,Chatbot answer,Rater A,Rater B\n"
+        "1,User: Hi,Ho,4,5\n2,User: Tea?,No,1,2\n"
+    )
+    turns = read_turns(file_with(tmp_path, "letters.csv", text))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Tea?"]}
+    assert turns["human_rating"].tolist() == [4.5, 1.5]
 
 
 def test_columns_that_may_be_ratings_of_raters_are_named(tmp_path):
@@ -325,6 +332,11 @@ def test_words_of_a_page_of_mechanical_turk_are_decoded(tmp_path):
 def test_the_version_of_a_bot_is_its_system(tmp_path):
     text = "dialog,bot_version,context,response\nd1,v1,Hi,Ho\nd2,v2,Hi,Hey\n"
     turns = read_turns(file_with(tmp_path, "replies.csv", text))
+    assert turns["system"].tolist() == ["v1", "v2"]
+    text = (
+        'chatbot_version,transcript\nv1,"User: Hi\nBot: Ho"\nv2,"User: Hi\nBot: No"\n'
+    )
+    turns = read_turns(file_with(tmp_path, "survey.csv", text))
     assert turns["system"].tolist() == ["v1", "v2"]
     text = "session,bot,user_1,bot_1,user_2,bot_2\ns1,alpha,Hi,Ho,Tea?,No\n"
     turns = read_turns(file_with(tmp_path, "wide.csv", text))

@@ -89,7 +89,7 @@ RATING_NAME = re.compile(
 )
 RATING_BY = re.compile(  # a column of one rater, such as rating_judge3 and rater_1
     r"rating_(?P<rater>(?:annotator|rater|worker|judge|coder|evaluator)_?\w{1,9})"
-    r"|(?P<alone>(?:annotator|rater|worker|judge|coder|evaluator)_?\d{1,2}"
+    r"|(?P<alone>(?:annotator|rater|worker|judge|coder|evaluator)_?(?:\d{1,2}|[a-e])"
     r"|(?:评分_?|評価_?)?(?:标注员|评分员|評価者|평가자|bewerter_?)\w{1,2})"
 )
 
