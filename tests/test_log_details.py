@@ -877,3 +877,11 @@ def test_a_person_who_takes_over_from_rasa_is_context(tmp_path):
         events.append({"event": kind, "text": text, "timestamp": number + 1.0})
     file = file_with(tmp_path, "rasa.json", {"sender_id": "s", "events": events})
     assert contexts(read_turns(file)) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Ada here."]}
+
+
+def test_an_answer_of_open_webui_that_was_stopped_is_empty(tmp_path):
+    chat = open_webui(
+        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": ""}
+    )
+    turns = read_turns(file_with(tmp_path, "webui.json", [chat]))
+    assert turns["response"].tolist() == [""]

@@ -232,7 +232,8 @@ def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
         utterance.ratings = read_ratings(message.get("annotation") or {})
         # Qwen's list, and the items that newer versions keep beside the text.
         answer = "content_list[phase=answer].content|output[type=message].content"
-        utterance.text = utterance.text or first_words(message, answer)
+        if not utterance.text:
+            utterance.text = first_words(message, answer) or utterance.text
         utterances.append(utterance)
     return never_earlier(utterances)
 
