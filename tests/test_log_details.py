@@ -829,6 +829,17 @@ def test_words_with_a_colon_in_subtitles_are_no_speakers(tmp_path):
     ]
 
 
+def test_a_sentence_with_a_word_for_a_side_is_no_speaker(tmp_path):
+    said = "My guest today is not a person: it is a bot"
+    cues = [f"ANN: Hi\n{said}", "BOT: Ho", "ANN: Tea?", "BOT: No"]
+    file = file_with(tmp_path, "talk.srt", subtitles(*cues))
+    expected = {"Ho": [f"Hi {said}"], "No": [f"Hi {said}", "Ho", "Tea?"]}
+    assert contexts(read_turns(file, options={"bot": "BOT"})) == expected
+    text = f"User: Hi\n{said}\nAssistant: Ho\nUser: Tea?\nAssistant: No\n"
+    turns = read_turns(file_with(tmp_path, "talk.txt", text))
+    assert contexts(turns)["Ho"] == [f"Hi\n{said}"]
+
+
 def test_who_speaks_once_in_subtitles_speaks_where_names_are_in_capitals(tmp_path):
     cues = ["ANN: Hi", "BOT: Ho", "ANN: Tea?", "CAROL: Please!", "BOT: No"]
     file = file_with(tmp_path, "talk.srt", subtitles(*cues))
@@ -881,7 +892,31 @@ def test_a_person_who_takes_over_from_rasa_is_context(tmp_path):
 
 def test_an_answer_of_open_webui_that_was_stopped_is_empty(tmp_path):
     chat = open_webui(
-        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": ""}
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "Hello?"},
+        {"role": "assistant", "content": "Ho"},
     )
     turns = read_turns(file_with(tmp_path, "webui.json", [chat]))
-    assert turns["response"].tolist() == [""]
+    assert turns["response"].tolist() == ["", "Ho"]
+
+
+def test_an_empty_text_in_a_batch_is_an_empty_reply(tmp_path):
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c"}]}
+    said = {"role": "assistant", "content": "Ho"}
+    answers = [said | {"content": ""}, call, said]
+    requests = []
+    results = []
+    for number, message in enumerate(answers):
+        about = {"custom_id": f"{number}"}
+        asked = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
+        requests.append({**about, "url": "/v1/chat/completions", "body": asked})
+        body = {"model": "m", "choices": [{"index": 0, "message": message}]}
+        results.append({**about, "response": {"status_code": 200, "body": body}})
+    folder = tmp_path / "batch"
+    folder.mkdir()
+    for name, rows in (("input", requests), ("output", results)):
+        (folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    turns = read_turns(folder)
+    assert turns["response"].tolist() == ["", "Ho"]
+    assert "1 are requests without a reply in words" in reasons(turns)

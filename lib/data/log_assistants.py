@@ -32,6 +32,7 @@ from lib.data.log_parts import (
     to_number,
     user,
     values_at,
+    words_of,
 )
 from lib.data.log_times import to_time
 from lib.data.log_traces import join_histories, without_beginnings
@@ -554,8 +555,13 @@ def read_openai_batch(rows: list[dict], source) -> list[Dialog]:
         if not any(replies):
             replies = [reply_text(body.get("choices") or body.get("output"))]
         if not any(replies):
+            messages = values_at(body, "choices[].message")
+            replies = [words_of(message) for message in dicts(messages)]
+        # An empty text is an empty reply, and a call of a tool none.
+        replies = [reply for reply in replies if reply is not None]
+        if not replies:
             source.exclude("dialogs", "are requests without a reply in words")
-        for reply in filter(None, replies):
+        for reply in replies:
             dialogs.append(batch_dialog(row["custom_id"], requests, reply, body))
     if dialogs and not requests:
         raise UnknownFormat(

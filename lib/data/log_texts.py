@@ -32,6 +32,7 @@ TITLE = r"(dialog(ue)?|conversation|chat|session)\W*\d+\W*"
 TURN_TITLE = re.compile(
     r"[-=*_~#>\[( ]{0,9}Turn[ #]{1,2}(?P<number>\d{1,4})[-=*_~#\]):. ]{0,9}", re.I
 )
+MAX_WORDS_OF_ROLE = 3
 # A person who is neither the user nor the bot.
 STAFF = re.compile(r"(?:human|live)[ _]agent(?: [^\W_]{1,20})?", re.I)
 NUMBERED_NAME = re.compile(r"(?P<name>[^\W\d_]{1,20})[ _#]?(?P<number>\d{1,3})")
@@ -476,6 +477,15 @@ def are_numbered(names: list[str]) -> bool:
     return in_turn and numbers == [number // 2 + 1 for number in range(len(names))]
 
 
+def is_role(name: str) -> bool:
+    """Whether a name tells a side, and is no sentence with such a word.
+
+    >>> is_role("Support bot"), is_role("My guest today is not a person")
+    (True, False)
+    """
+    return len(name.split()) <= MAX_WORDS_OF_ROLE and speaker_role(name) is not None
+
+
 def find_speakers(names: list[str]) -> set[str]:
     """The speakers among the names that begin lines.
 
@@ -485,7 +495,7 @@ def find_speakers(names: list[str]) -> set[str]:
     Raises:
         UnknownFormat: for three or more of which some may be words, such as "Address:".
     """
-    with_role = {name for name in names if speaker_role(name)}
+    with_role = {name for name in names if is_role(name)}
     if {"user", "assistant"} <= {speaker_role(name) for name in with_role}:
         return with_role | {name for name in names if STAFF.fullmatch(name)}
     counts = Counter(names)
@@ -994,7 +1004,7 @@ def speakers_of_cues(cues: list[list[str]], source) -> set[str]:
     lines = [line.lstrip("- ") for line in chain.from_iterable(cues)]
     matches = [SPEAKER_START.match(line[:120]) for line in lines]
     counts = Counter(match["name"] for match in matches if match)
-    speakers = {name for name in counts if counts[name] > 1 or speaker_role(name)}
+    speakers = {name for name in counts if counts[name] > 1 or is_role(name)}
     if len(speakers) < 2:
         if len(counts) > 2 and not all(map(str.isupper, counts)):
             raise doubtful(set(counts))
