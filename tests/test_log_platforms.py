@@ -512,3 +512,23 @@ def test_an_answer_of_dialogflow_without_words_is_an_empty_reply(tmp_path):
     turns = json_turns(tmp_path, rows)
     assert turns["response"].tolist() == ["", "No"]
     assert turns["context"].tolist() == [["Hi"], ["Hi", "Tea?", "Milk?"]]
+
+
+def test_words_that_a_button_of_rasa_sends_stay(tmp_path):
+    buttons = [
+        {"title": "Menu", "payload": "/menu"},
+        {"title": "Open?", "payload": "When?"},
+    ]
+    events = []
+    said = [
+        ("bot", "Ho"),
+        ("user", "When?"),
+        ("bot", "At 9"),
+        ("user", "/menu"),
+        ("bot", "No"),
+    ]
+    for number, (kind, text) in enumerate(said):
+        event = {"event": kind, "text": text, "timestamp": number + 1.0}
+        events.append(event | ({"data": {"buttons": buttons}} if text == "Ho" else {}))
+    turns = json_turns(tmp_path, {"sender_id": "s", "events": events})
+    assert contexts(turns)["No"] == ["Ho", "When?", "At 9", "Menu"]

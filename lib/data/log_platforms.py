@@ -80,7 +80,8 @@ def read_rasa(record: dict, source) -> list[Dialog]:
             buttons[value_at(button, "payload")] = value_at(button, "title")
         if kind in ("user", "bot", "agent"):
             role = "assistant" if kind == "bot" else kind
-            if role == "user":  # who pressed a button saw its title
+            # Who pressed a button with a command saw its title.
+            if role == "user" and text and text.startswith("/"):
                 text = buttons.get(text) or text
             time = rasa_time(event)
             sessions[-1].append(Utterance(kind, role, text, time=time))
