@@ -920,3 +920,19 @@ def test_an_empty_text_in_a_batch_is_an_empty_reply(tmp_path):
     turns = read_turns(folder)
     assert turns["response"].tolist() == ["", "Ho"]
     assert "1 are requests without a reply in words" in reasons(turns)
+
+
+def test_calls_and_deleted_messages_of_signal_are_no_talk(tmp_path):
+    talk = [
+        ("Ada", "Hi", {}),
+        ("Bot", "Ho", {}),
+        ("Bot", "Missed call", {"call": True}),
+    ]
+    talk += [("Ada", "Oh", {"deleted": True}), ("Ada", "Tea?", {}), ("Bot", "No", {})]
+    rows = []
+    for number, (sender, body, flags) in enumerate(talk):
+        about = {"date": f"2025-01-01T10:0{number}:00", "sender": sender, "body": body}
+        about |= {"quote": "", "sticker": "", "reactions": [], "attachments": []}
+        rows.append(about | {"deleted": False, "call": False} | flags)
+    file = file_with(tmp_path, "data.json", "\n".join(map(json.dumps, rows)))
+    assert contexts(read_turns(file, options={"bot": "Bot"})) == TWO_EXCHANGES
