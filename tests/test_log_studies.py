@@ -370,3 +370,23 @@ def test_two_replies_to_a_context_that_is_a_list(tmp_path):
     turns = read_turns(tmp_path / "p.parquet")
     assert turns["context"].tolist() == [["Hi"], ["Hi"], ["Tea?"], ["Tea?"]]
     assert turns["dialog"].nunique() == 2
+
+
+def test_two_replies_to_a_prompt_may_have_capitals_in_their_names(tmp_path):
+    text = (
+        "item,prompt,response_A,response_B,preferred\n1,Hi,Ho,No,A\n2,Tea?,Yes,Eh,B\n"
+    )
+    turns = read_turns(file_with(tmp_path, "pairs.csv", text))
+    assert turns["response"].tolist() == ["Ho", "No", "Yes", "Eh"]
+    assert turns["human_preference"].tolist() == [1, 0, 0, 1]
+
+
+def test_turns_of_wildchat_stand_in_the_order_of_their_list(tmp_path):
+    talk = [("user", "Hi"), ("assistant", "Ho"), ("user", "Tea?"), ("assistant", "No")]
+    messages = []
+    for number, (role, text) in enumerate(talk):
+        about = {"role": role, "content": text, "turn_identifier": 9 - number // 2}
+        messages.append(about)
+    row = {"conversation_hash": "h", "model": "m", "conversation": messages}
+    turns = read_turns(file_with(tmp_path, "wildchat.jsonl", json.dumps(row)))
+    assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}

@@ -239,10 +239,13 @@ def with_row_per_reply(table: pd.DataFrame, report) -> pd.DataFrame:
     ]
     if len(stems) != 1 or f"{stems[0]}_b" not in names or REPLIES & set(names):
         return table
-    if {"prompt", *USER_TEXT} & set(names) or not CONTEXTS & set(names):
-        return table  # `read_arena_table` reads a prompt and two replies
     replies = [names[f"{stems[0]}_{side}"] for side in "ab"]
     systems = [first_value(names, (f"system_{s}", f"model_{s}")) for s in "ab"]
+    if {"prompt", *USER_TEXT} & set(names) or not CONTEXTS & set(names):
+        # `read_arena_table` reads a prompt and two replies, under these names.
+        changed = dict(zip(replies, ("response_a", "response_b"), strict=True))
+        changed |= dict(zip(systems, ("model_a", "model_b"), strict=True))
+        return table.rename(columns=changed)
     sides = [*replies, *filter(None, systems)]
     shared = [name for name in table if name not in sides]
     rows = []
