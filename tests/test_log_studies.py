@@ -330,9 +330,10 @@ def test_words_of_a_page_of_mechanical_turk_are_decoded(tmp_path):
 
 
 def test_the_version_of_a_bot_is_its_system(tmp_path):
-    text = "dialog,bot_version,context,response\nd1,v1,Hi,Ho\nd2,v2,Hi,Hey\n"
-    turns = read_turns(file_with(tmp_path, "replies.csv", text))
-    assert turns["system"].tolist() == ["v1", "v2"]
+    for name in ("bot_version", "version"):
+        text = f"dialog,{name},context,response\nd1,v1,Hi,Ho\nd2,v2,Hi,Hey\n"
+        turns = read_turns(file_with(tmp_path, "replies.csv", text))
+        assert turns["system"].tolist() == ["v1", "v2"]
     text = (
         'chatbot_version,transcript\nv1,"User: Hi\nBot: Ho"\nv2,"User: Hi\nBot: No"\n'
     )
