@@ -391,3 +391,10 @@ def test_turns_of_wildchat_stand_in_the_order_of_their_list(tmp_path):
     row = {"conversation_hash": "h", "model": "m", "conversation": messages}
     turns = read_turns(file_with(tmp_path, "wildchat.jsonl", json.dumps(row)))
     assert contexts(turns) == {"Ho": ["Hi"], "No": ["Hi", "Ho", "Tea?"]}
+
+
+def test_rows_that_answer_each_other_in_a_circle_are_read(tmp_path):
+    rows = ["id,reply_to,author,text", "1,2,ada,Hi", "2,3,bot,Ho", "3,2,ada,Tea?"]
+    file = file_with(tmp_path, "circle.csv", "\n".join(rows))
+    turns = read_turns(file, options={"bot": "bot"})
+    assert turns["response"].tolist() == ["Ho"]

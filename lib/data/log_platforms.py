@@ -61,10 +61,7 @@ def read_rasa(record: dict, source) -> list[Dialog]:
     # The titles of buttons that were shown, by their payloads.
     buttons: dict[Any, Any] = {}
     events = list(record["events"])
-    times = [rasa_time(event) for event in events]
-    if None not in times:
-        order = sorted(range(len(events)), key=times.__getitem__)
-        events = [events[position] for position in order]
+    events = by_times(events, [rasa_time(event) for event in events])
     for event in events:
         kind = event.get("event")
         if kind == "session_started" and sessions[-1]:
@@ -563,7 +560,11 @@ def without_escapes(text: str) -> str:
 
 def in_time(rows: list[dict], names: tuple[str, ...]) -> list[dict]:
     """Rows of exchanges by their times, where all have one: a log may have the newest first."""
-    times = [to_time(first_value(row, names)) for row in rows]
+    return by_times(rows, [to_time(first_value(row, names)) for row in rows])
+
+
+def by_times(rows: list[dict], times: list[datetime | None]) -> list[dict]:
+    """Rows in the order of these times, or as they are where one is missing."""
     if None in times:
         return rows
     order = sorted(range(len(rows)), key=times.__getitem__)

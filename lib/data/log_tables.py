@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -380,12 +380,17 @@ class Columns:
                 unclear.append(name)
         return unclear
 
+    @cached_property
+    def threads(self) -> list[str] | None:
+        """The first utterance of the thread of each row; see `threads`."""
+        return threads(self)
+
     def holds_ids_of_rows(self, name: str) -> bool:
         """Whether a column holds what a row answers, or lists the rows that answer it.
 
         Not where this does not tell the dialogs.
         """
-        if not self.id or name == self.id or not threads(self):
+        if not self.id or name == self.id or not self.threads:
             return False
         if name == self.parent:
             return True
@@ -649,7 +654,7 @@ def dialog_of_each_row(columns: Columns, source) -> list[str]:
     if columns.dialog:
         source.guess("columns", f"dialog={columns.dialog!r}", "its values recur")
     elif not named_none:
-        by_thread = threads(columns)
+        by_thread = columns.threads
         if by_thread:
             reason = "what it answers, up to the first"
             source.guess("columns", f"dialog: by {columns.parent!r}", reason)
@@ -961,17 +966,16 @@ def threads(columns: Columns) -> list[str] | None:
         parent = row_id(row.get(columns.parent))
         if parent is not None:
             parent_of[row_id(row.get(columns.id))] = parent
-    of_tweets = "tweet" in snake_case(columns.parent).split(
-        "_"
-    )  # which have no dialogs
+    # Tweets have no dialogs.
+    of_tweets = "tweet" in snake_case(columns.parent).split("_")
     if len(parent_of) < 2 / 3 * len(columns.rows) and not of_tweets:
         return None
     first: dict[str | None, str] = {}  # of the thread of each row
     for row in columns.rows:
-        path = []
+        path: dict[str | None, None] = {}  # in its order; a circle ends it
         name = row_id(row.get(columns.id))
-        while name in parent_of and name not in first and name not in path[:1]:
-            path.append(name)
+        while name in parent_of and name not in first and name not in path:
+            path[name] = None
             name = parent_of[name]
         found = first.get(name, str(name))
         first |= dict.fromkeys([*path, name], found)

@@ -321,12 +321,14 @@ def are_transcripts(cells: list) -> bool:
 
 def transcript_roles(names: set[str]) -> dict[str, str | None]:
     """The role of each name; "System" is a prompt where another name is a bot's."""
-    roles = {name: speaker_role(name) for name in names}
-    if list(roles.values()).count("assistant") > 1:
-        for name in names:
-            if name.lower() == "system":
-                roles[name] = "system"
-    return roles
+    return with_prompts({name: speaker_role(name) for name in names})
+
+
+def with_prompts(roles: dict[str, str | None]) -> dict[str, str | None]:
+    """Roles in which "System" is a prompt, where another name is a bot's."""
+    if list(roles.values()).count("assistant") < 2:
+        return roles
+    return roles | {name: "system" for name in roles if name.lower() == "system"}
 
 
 def speaker_lines(text: str, source) -> list[Line]:
@@ -348,14 +350,8 @@ def speaker_lines(text: str, source) -> list[Line]:
         found = [name and NUMBERED_NAME.fullmatch(name)["name"] for name in found]
         names = [name for name in found if name]
     matches = [SPEAKER_START.match(line[:120]) for line in lines]
-    if source.report.options.speakers:
-        speakers = {name.strip() for name in source.report.options.speakers.split(",")}
-    else:
-        speakers = find_speakers(names)
-    within = sorted(set(names) - speakers)
-    if within and speakers:
-        reason = f"words with a colon within what they say: {', '.join(within[:5])}"
-        source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
+    speakers = named_speakers(source) or find_speakers(names)
+    tell_words_within(set(names) - speakers, speakers, source)
     parsed = []
     stamped = []
     with_time = []  # names that may be speakers too
@@ -380,6 +376,20 @@ def speaker_lines(text: str, source) -> list[Line]:
     kept = [line for line in parsed if line.speaker or not STAMP.match(line.words)]
     source.exclude("utterances", "are log lines of no speaker", len(parsed) - len(kept))
     return kept
+
+
+def named_speakers(source) -> set[str]:
+    """The names that the option `speakers` gives; none without it."""
+    named = source.report.options.speakers
+    return {name.strip() for name in named.split(",")} if named else set()
+
+
+def tell_words_within(words: set[str], speakers: set[str], source) -> None:
+    """Say which words before a colon were taken for words within what the speakers say."""
+    if words and speakers:
+        listed = ", ".join(sorted(words)[:5])
+        reason = f"words with a colon within what they say: {listed}"
+        source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
 
 
 def name_in(line: str) -> str | None:
@@ -850,10 +860,7 @@ def is_headed(text: str) -> bool:
 def read_headed(text: str, source) -> list[Dialog]:
     """A dialog in Markdown: the speaker in a heading, the words below it."""
     names = heading_names(text)
-    roles = {name: heading_role(name) for name in names}
-    if list(roles.values()).count("assistant") > 1:
-        # "System" is a prompt where another name is a bot's.
-        roles |= {name: "system" for name in names if name.lower() == "system"}
+    roles = with_prompts({name: heading_role(name) for name in names})
     dialogs = [Dialog("", [])]
 
     def speaker_of(line: str) -> str | None:
@@ -998,9 +1005,8 @@ def speakers_of_cues(cues: list[list[str]], source) -> set[str]:
     Raises:
         UnknownFormat: where a cue begins with another word that may be a name.
     """
-    options = source.report.options
-    if options.speakers:
-        return {name.strip() for name in options.speakers.split(",")}
+    if named_speakers(source):
+        return named_speakers(source)
     lines = [line.lstrip("- ") for line in chain.from_iterable(cues)]
     matches = [SPEAKER_START.match(line[:120]) for line in lines]
     counts = Counter(match["name"] for match in matches if match)
@@ -1019,10 +1025,7 @@ def speakers_of_cues(cues: list[list[str]], source) -> set[str]:
     }
     if others and not in_capitals:
         raise doubtful({*speakers, *others})
-    within = sorted(set(counts) - speakers)
-    if within:
-        reason = f"words with a colon within what they say: {', '.join(within[:5])}"
-        source.report.decide("speakers", ",".join(sorted(speakers)[:8]), reason)
+    tell_words_within(set(counts) - speakers, speakers, source)
     return speakers
 
 

@@ -739,7 +739,6 @@ def drop_beginnings(
     if not continued:
         return dialogs
     starts = [dialog.id if by_session else "" for dialog in dialogs]
-    talks = [talk_hashes(d, start) for d, start in zip(dialogs, starts, strict=True)]
     replies = [
         replies_by_history(d, start) for d, start in zip(dialogs, starts, strict=True)
     ]
@@ -755,6 +754,8 @@ def drop_beginnings(
             continued[last] -= 1  # another of the same words is a dialog of its own
             beginnings.add(number)
     if steps:
+        pairs = zip(dialogs, starts, strict=True)
+        talks = [talk_hashes(dialog, start) for dialog, start in pairs]
         gone_on_from = talks_gone_on_from(dialogs, talks)
         beginnings |= {number for number in steps if talks[number][-1] in gone_on_from}
     logged = Counter(
