@@ -12,6 +12,7 @@ from lib.data import log_chats as chats
 from lib.data import log_comparisons as comparisons
 from lib.data import log_corpora as corpora
 from lib.data import log_evaluations as evaluations
+from lib.data import log_histories as histories
 from lib.data import log_platforms as platforms
 from lib.data import log_prompts as prompts
 from lib.data import log_texts as texts
@@ -684,7 +685,7 @@ def _read_exchanges(rows: list[dict], source: Source) -> list[Dialog]:
         return _named("wide", "a row per dialog", dialogs, source)
     if kind in (None, "prompts") and prompts.prompt_column(rows) and not columns:
         dialogs = prompts.read_prompt_rows(rows, source)
-        dialogs = traces.without_beginnings(dialogs, source)
+        dialogs = histories.without_beginnings(dialogs, source)
         return _named("prompts", "prompts with replies", dialogs, source)
     return []
 
@@ -1207,8 +1208,8 @@ def _read_messages(rows: list[dict], source: Source) -> list[Dialog]:
     )
     dialogs = join_rated_dialogs(dialogs, source)
     mark_prompts(dialogs)
-    traces.check_windows(dialogs)
-    dialogs = traces.without_beginnings(
+    histories.check_windows(dialogs)
+    dialogs = histories.without_beginnings(
         dialogs, source, by_session=any(map(names_session, rows))
     )
     return _named("messages", name, dialogs, source)

@@ -7,6 +7,7 @@ from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat
+from lib.data.log_histories import join_histories, without_beginnings
 from lib.data.log_messages import (
     choices_of,
     read_langchain,
@@ -35,7 +36,6 @@ from lib.data.log_parts import (
     words_of,
 )
 from lib.data.log_times import to_time
-from lib.data.log_traces import join_histories, without_beginnings
 
 CLINE_TASK = re.compile(r"^<(?:task|feedback|user_message)>(.*?)</\w+>", re.S)
 CLINE_RESULT = re.compile(r"\[[^\]\n]{1,200}\] Result:|\[ERROR\]")

@@ -495,9 +495,12 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> Dialog | Utter
     turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
     if not reply and turns and turns[-1].role == "user":
         check_no_reply(about)
-    if not reply or not turns or turns[-1].text.strip() == reply.strip():
+    if not reply or not turns:
         return dialog
-    if turns[-1].role == "assistant":
+    ends_in_it = turns[-1] is dialog.utterances[-1]  # and in no result of a tool
+    if ends_in_it and turns[-1].text.strip() == reply.strip():
+        return dialog
+    if ends_in_it and turns[-1].role == "assistant":
         problem = f"has messages that end with a reply, and another one in {name!r}"
         raise UnknownFormat(
             problem, fix="leave one of them out, or write one row per reply"

@@ -813,3 +813,9 @@ def path_to_root(node: Any, parent_of: Mapping[Any, Any]) -> list[Any]:
         path.append(node)
         node = parent_of.get(node)
     return path[::-1]
+
+
+def is_talk(utterance: Utterance) -> bool:
+    """Whether an utterance has words and is of a person or a bot."""
+    has_words = bool(utterance.text and utterance.text.strip())
+    return has_words and utterance.role not in ("tool", "system")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.data.dialogs import Dialog, Rating, Utterance
+from lib.data.log_histories import join_histories
 from lib.data.log_messages import choices_of, text_from_json
 from lib.data.log_parts import (
     as_script,
@@ -27,7 +28,7 @@ from lib.data.log_parts import (
 )
 from lib.data.log_platforms import forget_people, name_namesakes
 from lib.data.log_times import to_time
-from lib.data.log_traces import join_histories, traced_dialog
+from lib.data.log_traces import traced_dialog
 
 MEDIA_LINK = re.compile(r"\s*https://t\.co/\w+\Z")
 UNIQUE_ID = re.compile(r"(?=.*\d)\S{16,}")  # which no other file has by chance

@@ -1,12 +1,11 @@
 """Traces of requests to models: each with the history so far, which is read once."""
 
 import re
-from collections import Counter, deque
-from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
 from lib.data.dialogs import Dialog, Rating, Utterance, speaker_role
 from lib.data.file_contents import UnknownFormat, parse_list
+from lib.data.log_histories import join_histories
 from lib.data.log_messages import (
     USER_TEXT,
     find_format,
@@ -14,12 +13,12 @@ from lib.data.log_messages import (
     text_from_json,
 )
 from lib.data.log_parts import (
-    as_script,
     assistant,
     dicts,
     first_text,
     first_value,
     from_json,
+    is_talk,
     read_ratings,
     text_at,
     text_of,
@@ -31,7 +30,6 @@ from lib.data.log_parts import (
 from lib.data.log_prompts import prompt_turns
 from lib.data.log_times import to_time
 
-WINDOWS_LOOKED_AT = 200
 THREAD = ("thread_id", "session_id", "conversation_id")
 TRACE = ("traceId", "trace_id")
 ASKED = (
@@ -133,7 +131,7 @@ def is_begun(utterances: list[Utterance], output: Any) -> bool:
     if not utterances or not isinstance(output, dict):
         return False
     is_claude = output.get("type") == "message" and output.get("role") == "assistant"
-    return is_claude and is_of_bot(utterances[-1]) and is_talk(utterances[-1])
+    return is_claude and utterances[-1].role == "assistant" and is_talk(utterances[-1])
 
 
 def trace_reply(output: Any, messages: Any) -> str | None:
@@ -575,394 +573,6 @@ def block_texts(message: dict) -> str | None:
         if re.fullmatch(r"contents\.\d{1,4}\.message_content\.text", name):
             texts.append(str(value))
     return "\n".join(texts) or None
-
-
-def join_histories(
-    dialogs: list[Dialog], source, *, by_session: bool = False
-) -> list[Dialog]:
-    """Requests of one thread as one dialog: each reply once, with the history it was made from.
-
-    Of requests whose history is the beginning of another's the longest stays, and takes over the
-    ratings of their replies. Another request that begins as they do is a branch, whose utterances
-    up to there are context only. Ids are those of sessions, and not of requests, where the format
-    says so (`by_session`), or where the requests of one go on from each other; an id of one request
-    may then still be that of the request.
-    """
-    threads = threads_of(dialogs)
-    names: dict[int, str] = {}  # of requests whose id no other one has
-    if not by_session and any(map(is_session, threads.values())):
-        by_session = True
-        for requests in threads.values():
-            if len(requests) == 1:
-                names[id(requests[0])] = requests[0].id
-                requests[0].id = ""
-    if by_session:
-        threads = threads_of(with_found_ids(dialogs))
-        dialogs = [dialog for dialog in dialogs if not dialog.id]
-    check_windows(dialogs)
-    continued = continued_histories(dialogs)
-    named, joined = [], []
-    for requests in threads.values():
-        of_session = named if by_session and requests[0].id else joined
-        if hold_no_history(requests):
-            of_session.append(woven_requests(requests))
-        else:
-            of_session += join_thread(requests, source)
-    longest = named + drop_beginnings(joined, continued, source)
-    for dialog in longest:
-        dialog.id = dialog.id or names.get(id(dialog), "")
-    return longest
-
-
-def threads_of(dialogs: list[Dialog]) -> dict[str, list[Dialog]]:
-    """Requests by the ids of their threads; one without an id is a thread of its own."""
-    threads: dict[str, list[Dialog]] = {}
-    for number, dialog in enumerate(dialogs):
-        threads.setdefault(dialog.id or f"request {number}", []).append(dialog)
-    return threads
-
-
-def is_session(requests: list[Dialog]) -> bool:
-    """Whether a user goes on, in one of the requests of an id, after the reply to another.
-
-    The calls of an agent in one trace go on from each other, too, but without the user's words.
-    """
-    if hold_no_history(requests):
-        # The calls of an agent all begin with what it was asked.
-        return len({talk_of(dialog)[0] for dialog in requests}) > 1
-    ends = {hashes[-1] for hashes in map(talk_hashes, requests) if hashes}
-    for dialog in requests:
-        talk = talk_of(dialog)
-        after = zip(talk_hashes(dialog), talk, talk[1:], strict=False)
-        for so_far, (role, _), (next_role, _) in after:
-            if (role, next_role) == ("assistant", "user") and so_far in ends:
-                return True
-    return False
-
-
-def with_found_ids(dialogs: list[Dialog]) -> list[Dialog]:
-    """The requests of sessions; one without an id gets that of a session that it fits.
-
-    It fits one that goes on from it and does not have it, and the only one that ends where it goes
-    on itself.
-    """
-    unnamed = [dialog for dialog in dialogs if not dialog.id and talk_of(dialog)]
-    unnamed.sort(key=lambda dialog: len(talk_of(dialog)))
-    longest: dict[str, int] = {}  # the hash of the talk of each session
-    logged: set[tuple[str, int]] = set()  # sessions, and what their requests end in
-    holding: dict[int, deque[str]] = {}  # the sessions that have this talk
-    for dialog in sorted(dialogs, key=lambda dialog: len(talk_of(dialog))):
-        hashes = talk_hashes(dialog)
-        if dialog.id and hashes:
-            longest[dialog.id] = hashes[-1]
-            logged.add((dialog.id, hashes[-1]))
-            for so_far in hashes:
-                holding.setdefault(so_far, deque()).append(dialog.id)
-    ending: dict[int, list[str]] = {}
-    for name, end in longest.items():
-        ending.setdefault(end, []).append(name)
-    of_unnamed = {talk_hashes(dialog)[-1] for dialog in unnamed}
-    for dialog in unnamed:
-        *before, end = talk_hashes(dialog)
-        lacking = holding.get(end, deque())
-        while lacking and (lacking[0], end) in logged:
-            lacking.popleft()
-        goes_on_from = [so_far for so_far in before if so_far not in of_unnamed]
-        earlier = [name for so_far in goes_on_from for name in ending.get(so_far, ())]
-        if lacking:
-            dialog.id = lacking.popleft()
-            logged.add((dialog.id, end))
-        elif len(earlier) == 1:
-            (dialog.id,) = earlier
-            ending[longest[dialog.id]].remove(dialog.id)
-            longest[dialog.id] = end
-            ending.setdefault(end, []).append(dialog.id)
-            logged.add((dialog.id, end))
-            for so_far in (*before, end):
-                holding.setdefault(so_far, deque()).append(dialog.id)
-            of_unnamed.discard(end)
-    return dialogs
-
-
-def join_thread(requests: list[Dialog], source) -> list[Dialog]:
-    """The requests of one thread, with those joined that repeat or go on from each other."""
-    times = [dialog.utterances[-1].time for dialog in requests if dialog.utterances]
-    if len(times) == len(requests) and None not in times:
-        requests = sorted(requests, key=lambda dialog: dialog.utterances[-1].time)
-    paths: list[Dialog] = []
-    talks: list[list[tuple]] = []  # of each path
-    for dialog in sorted(requests, key=lambda d: len(talk_of(d)), reverse=True):
-        add_history(paths, talks, dialog, source)
-    return paths
-
-
-def without_beginnings(
-    dialogs: list[Dialog], source, *, by_session: bool = False
-) -> list[Dialog]:
-    """Drop each dialog that another one continues by one reply, where a file logs each request.
-
-    A dialog that is shorter by two replies or more stays, unless the dialogs between are in the
-    file. A request that ends in the user's words, a call of a tool or its result is dropped too,
-    where another one goes on from its talk. The ratings and the model of a dropped dialog go to
-    its last reply in a longer one. Where ids are of sessions, none goes on from one with another.
-    """
-    continued = continued_histories(dialogs, by_session=by_session)
-    return drop_beginnings(dialogs, continued, source, by_session=by_session)
-
-
-def continued_histories(dialogs: list[Dialog], *, by_session: bool = False) -> Counter:
-    """How many dialogs go on from each history by one reply; empty unless a file logs each request.
-
-    It does if, for more than half of its dialogs with several replies, the dialog up to the last
-    but one reply is in the file too. What the bot says before the user is no reply to a request.
-    """
-    full_histories = set()
-    previous_histories = []
-    for dialog in dialogs:
-        histories = list(replies_by_history(dialog, dialog.id if by_session else ""))
-        full_histories.update(histories[-1:])
-        n_opening = len(list(takewhile(is_of_bot, filter(is_talk, dialog.utterances))))
-        previous_histories += histories[n_opening:][-2:-1]
-    n_continuing = sum(history in full_histories for history in previous_histories)
-    logs_each = n_continuing > len(previous_histories) / 2
-    return Counter(previous_histories) if logs_each else Counter()
-
-
-def drop_beginnings(
-    dialogs: list[Dialog], continued: Counter, source, *, by_session: bool = False
-) -> list[Dialog]:
-    """The dialogs without those from whose history another one goes on.
-
-    Where more of them go on from a reply than it was logged, the others are branches: their
-    utterances up to there are context only.
-    """
-    if not continued:
-        return dialogs
-    starts = [dialog.id if by_session else "" for dialog in dialogs]
-    replies = [
-        replies_by_history(d, start) for d, start in zip(dialogs, starts, strict=True)
-    ]
-    source.guess(
-        "kind", "requests", "each repeats the history: the longest of each are read"
-    )
-    steps = [number for number, dialog in enumerate(dialogs) if lacks_reply(dialog)]
-    others = sorted(set(range(len(dialogs))) - set(steps))
-    beginnings = set()
-    for number in others + steps:
-        last = next(reversed(replies[number]), None)
-        if continued[last] > 0:
-            continued[last] -= 1  # another of the same words is a dialog of its own
-            beginnings.add(number)
-    if steps:
-        pairs = zip(dialogs, starts, strict=True)
-        talks = [talk_hashes(dialog, start) for dialog, start in pairs]
-        gone_on_from = talks_gone_on_from(dialogs, talks)
-        beginnings |= {number for number in steps if talks[number][-1] in gone_on_from}
-    logged = Counter(
-        next(reversed(replies[n]), None) for n in beginnings.difference(steps)
-    )
-    longest = []
-    later: dict[int, list[Utterance]] = {}  # the same replies in longer dialogs
-    for number, dialog in enumerate(dialogs):
-        if number in beginnings:
-            continue
-        longest.append(dialog)
-        earlier = list(replies[number])[:-1]
-        repeated = [history for history in earlier if logged.get(history) == 0]
-        logged.subtract(history for history in earlier if logged.get(history))
-        if repeated:
-            script_up_to(dialog, replies[number][repeated[-1]])
-        for history, reply in replies[number].items():
-            if history not in repeated:
-                later.setdefault(history, []).append(reply)
-    for number in sorted(beginnings):
-        last = next(reversed(replies[number]), None)
-        if later.get(last):
-            take_over(later[last].pop(), dialogs[number])
-    source.exclude(
-        "dialogs", "are the beginning of a longer one", len(dialogs) - len(longest)
-    )
-    return longest
-
-
-def script_up_to(dialog: Dialog, reply: Utterance) -> None:
-    """Make all utterances up to this one context only."""
-    end = [utterance is reply for utterance in dialog.utterances].index(True) + 1
-    dialog.utterances[:end] = as_script(dialog.utterances[:end])
-
-
-def is_of_bot(utterance: Utterance) -> bool:
-    """Whether an utterance is the bot's."""
-    return utterance.role == "assistant"
-
-
-def lacks_reply(dialog: Dialog) -> bool:
-    """Whether a request with talk ends in the user's words, or in the result of a tool."""
-    utterances = dialog.utterances
-    if not any(map(is_talk, utterances)):
-        return False
-    return not is_talk(utterances[-1]) or utterances[-1].role == "user"
-
-
-def talks_gone_on_from(dialogs: list[Dialog], talks: list[list[int]]) -> set[int]:
-    """Hashes of the talks that a request goes on from, by words or to the model's next step."""
-    gone_on_from = set()
-    for dialog, hashes in zip(dialogs, talks, strict=True):
-        gone_on_from.update(hashes[:-1] if lacks_reply(dialog) else hashes)
-    return gone_on_from
-
-
-def talk_hashes(dialog: Dialog, start: str = "") -> list[int]:
-    """A hash of all talk up to each utterance of a dialog."""
-    hashes = []
-    so_far = hash(start)
-    for role_and_text in talk_of(dialog):
-        so_far = hash((so_far, role_and_text))
-        hashes.append(so_far)
-    return hashes
-
-
-def check_windows(dialogs: list[Dialog]) -> None:
-    """Refuse records that each hold only the last messages of a dialog: their replies recur.
-
-    Raises:
-        UnknownFormat: several records begin with the end of the one before, and not with all of it.
-    """
-    talks = [talk_of(dialog) for dialog in dialogs[:WINDOWS_LOOKED_AT]]
-    n_overlaps = 0
-    for before, after in zip(talks, talks[1:], strict=False):
-        n_overlaps += n_overlapping(before[1:], after) > 0
-    if n_overlaps > 1 and n_overlaps > len(talks) / 4:
-        raise UnknownFormat(
-            "has records that begin with the last messages of the one before: replies recur",
-            fix="keep the last two messages of all but the first, or write a row per message",
-        )
-
-
-def take_over(reply: Utterance, dialog: Dialog) -> None:
-    """Give a reply the ratings and the model that it had where it was the last of a request."""
-    talk = list(filter(is_talk, dialog.utterances))
-    reply.ratings += [*dialog.ratings, *talk[-1].ratings]
-    reply.system = reply.system or talk[-1].system or dialog.system
-
-
-def replies_by_history(dialog: Dialog, start: str = "") -> dict[int, Utterance]:
-    """The replies of the bot by a hash of all talk up to each; else of who speaks last."""
-    talk = list(filter(is_talk, dialog.utterances))
-    by_role = any(utterance.role == "assistant" for utterance in talk)
-    replies = {}
-    so_far = hash(start)
-    for utterance in talk:
-        who = utterance.role if by_role else utterance.speaker
-        so_far = hash((so_far, who, utterance.text.strip()))
-        by_last = not by_role and utterance.speaker == talk[-1].speaker
-        if by_last or utterance.role == "assistant":
-            replies[so_far] = utterance
-    return replies
-
-
-def hold_no_history(requests: list[Dialog]) -> bool:
-    """Whether each request of a session begins anew: what was asked at a time, and what came back.
-
-    One that failed has no answer, and one that called a tool may have several; most have one.
-    """
-    answers = []
-    for dialog in requests:
-        roles = [role for role, _ in talk_of(dialog)]
-        if roles[:1] != ["user"] or set(roles[1:]) - {"assistant"}:
-            return False
-        if dialog.utterances[-1].time is None:
-            return False
-        answers.append(len(roles) - 1)
-    return len(requests) > 1 and 1 in answers
-
-
-def woven_requests(requests: list[Dialog]) -> Dialog:
-    """One dialog of the requests of a session that hold no history, in the order of time."""
-    requests = sorted(requests, key=lambda dialog: dialog.utterances[-1].time)
-    dialog = Dialog(requests[0].id, [], requests[0].system)
-    for request, following in zip_longest(requests, requests[1:]):
-        if following and goes_on_from(following, request):
-            continue
-        for reply in filter(is_talk, request.utterances):
-            if reply.role == "assistant":
-                reply.system = request.system
-        dialog.utterances += request.utterances
-    return dialog
-
-
-def goes_on_from(request: Dialog, before: Dialog) -> bool:
-    """Whether a request asks again what had no answer, or brings more, as after a tool.
-
-    It then takes over the ratings of the one before.
-    """
-    talk = talk_of(before)
-    brings_more = len(talk) == 1 or len(talk_of(request)) > len(talk)
-    if not brings_more or talk_of(request)[: len(talk)] != talk:
-        return False
-    last = list(filter(is_talk, request.utterances))[len(talk) - 1]
-    last.ratings += before.utterances[-1].ratings
-    return True
-
-
-def is_talk(utterance: Utterance) -> bool:
-    """Whether an utterance has words and is of a person or a bot."""
-    has_words = bool(utterance.text and utterance.text.strip())
-    return has_words and utterance.role not in ("tool", "system")
-
-
-def talk_of(dialog: Dialog) -> list[tuple]:
-    """Roles and texts of what is talk in a dialog."""
-    utterances = filter(is_talk, dialog.utterances)
-    return [(utterance.role, utterance.text.strip()) for utterance in utterances]
-
-
-def add_history(
-    paths: list[Dialog], talks: list[list[tuple]], dialog: Dialog, source
-) -> None:
-    """Add a request to the longest ones of its thread, unless one of them goes on from it.
-
-    A request may hold only the last messages of its thread: it then goes on from a path whose end
-    is its beginning.
-    """
-    texts = talk_of(dialog)
-    for longer, talk in zip(paths, talks, strict=True):
-        if texts and talk[: len(texts)] == texts:
-            reply = list(filter(is_talk, longer.utterances))[len(texts) - 1]
-            reply.ratings += dialog.utterances[-1].ratings
-            reply.system = dialog.system or reply.system
-            source.exclude("dialogs", "are the beginning of a longer one")
-            return
-    if dialog.utterances and dialog.system:
-        dialog.utterances[-1].system = dialog.system
-    places = [n for n, u in enumerate(dialog.utterances) if is_talk(u)]
-    for longer, talk in zip(paths, talks, strict=True):
-        overlap = n_overlapping(talk, texts)
-        if overlap:
-            longer.utterances += dialog.utterances[places[overlap - 1] + 1 :]
-            talk += texts[overlap:]
-            source.exclude("dialogs", "go on from the last messages of another")
-            return
-    shared = max((n_shared(texts, talk) for talk in talks), default=0)
-    if shared:
-        end = places[shared - 1] + 1
-        dialog.utterances[:end] = as_script(dialog.utterances[:end])
-    paths.append(dialog)
-    talks.append(texts)
-
-
-def n_overlapping(talk: list[tuple], texts: list[tuple]) -> int:
-    """How many utterances at the end of a talk begin another one; 0 for fewer than two."""
-    for n in range(min(len(talk), len(texts) - 1), 1, -1):
-        if talk[-n] == texts[0] and talk[-n:] == texts[:n]:
-            return n
-    return 0
-
-
-def n_shared(texts: list[tuple], others: list[tuple]) -> int:
-    """How many utterances two dialogs have in common at their beginning."""
-    pairs = zip(texts, others, strict=False)
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def read_azure_gateway(rows: list[dict], source) -> list[Dialog]:

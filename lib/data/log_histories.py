@@ -1,0 +1,463 @@
+"""Requests to a model, each with the history so far: every reply once, with the talk before it."""
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+
+from lib.data.dialogs import Dialog, Utterance
+from lib.data.file_contents import UnknownFormat
+from lib.data.log_parts import as_script, is_talk
+
+WINDOWS_LOOKED_AT = 200
+
+
+@dataclass(eq=False)
+class Request:
+    """What went into a model, and what came out; a dialog of a file that may repeat another one.
+
+    Attributes:
+        places: of what is talk among the utterances of the dialog.
+        histories: a hash of all talk up to each of them. Two requests with the same have the same
+            words up to there.
+        replies: which of them are the bot's.
+        has_reply: whether the last of all utterances is a reply, and no user's words (as of a
+            request that failed), nor the call of a tool or its result (a step of an agent).
+    """
+
+    dialog: Dialog
+    places: list[int]
+    histories: list[int]
+    replies: list[bool]
+    has_reply: bool
+
+    def talk(self) -> list[tuple[str, str]]:
+        """Who spoke, and the words."""
+        return [words_of(self.dialog.utterances[place]) for place in self.places]
+
+    def answers(self) -> list[int]:
+        """Where the replies to a user stand; what the bot says before that answers nothing."""
+        if False not in self.replies:
+            return []
+        opening = self.replies.index(False)
+        return [
+            n for n, is_reply in enumerate(self.replies) if is_reply and n > opening
+        ]
+
+
+def read_request(dialog: Dialog, scope: str = "") -> Request:
+    """A dialog as a request; its histories are the same as another's within a scope only.
+
+    Where no role is known, the replies are those of who speaks last.
+    """
+    utterances = dialog.utterances
+    places = [place for place, utterance in enumerate(utterances) if is_talk(utterance)]
+    histories = []
+    so_far = hash(scope)
+    for place in places:
+        so_far = hash((so_far, words_of(utterances[place])))
+        histories.append(so_far)
+    talk = [utterances[place] for place in places]
+    replies = [utterance.role == "assistant" for utterance in talk]
+    if talk and talk[-1].role is None and not any(replies):
+        replies = [utterance.speaker == talk[-1].speaker for utterance in talk]
+    has_reply = bool(places) and is_talk(utterances[-1])
+    has_reply = has_reply and utterances[-1].role != "user"
+    return Request(dialog, places, histories, replies, has_reply)
+
+
+def words_of(utterance: Utterance) -> tuple[str, str]:
+    """Who wrote an utterance, by the role if it is known, and its words."""
+    return utterance.role or utterance.speaker, utterance.text.strip()
+
+
+def join_histories(
+    dialogs: list[Dialog], source, *, by_session: bool = False
+) -> list[Dialog]:
+    """Requests of one thread as one dialog: each reply once, with the history it was made from.
+
+    Of requests whose history is the beginning of another's the longest stays, and takes over the
+    ratings of their replies. Another request that begins as they do is a branch, whose utterances
+    up to there are context only. Ids are those of sessions, and not of requests, where the format
+    says so (`by_session`), or where the requests of one go on from each other; an id of one request
+    may then still be that of the request.
+    """
+    requests = [read_request(dialog) for dialog in dialogs]
+    threads = threads_of(requests)
+    n_with_histories = sum(map(hold_histories, threads.values()))
+    n_without = sum(map(hold_no_history, threads.values()))
+    without_histories = not n_with_histories or n_without > n_with_histories
+    names: dict[int, str] = {}  # of requests whose id no other one has
+    if not by_session and any(map(are_of_session, threads.values())):
+        by_session = True
+        for thread in threads.values():
+            if len(thread) == 1:
+                names[id(thread[0].dialog)] = thread[0].dialog.id
+                thread[0].dialog.id = ""
+    if by_session:
+        find_sessions(requests)
+        threads = threads_of(requests)
+    nameless = [
+        request for request in requests if not (by_session and request.dialog.id)
+    ]
+    check_windows([request.dialog for request in nameless])
+    log_each = log_each_request(nameless)
+    sessions: list[Dialog] = []
+    others: list[Dialog] = []
+    for thread in threads.values():
+        joined = sessions if by_session and thread[0].dialog.id else others
+        if without_histories and begin_anew(thread):
+            joined.append(woven_requests(thread))
+        else:
+            joined += join_thread(thread, source)
+    if log_each:
+        others = join_requests([read_request(dialog) for dialog in others], source)
+    for dialog in others:
+        dialog.id = dialog.id or names.get(id(dialog), "")
+    return sessions + others
+
+
+def without_beginnings(
+    dialogs: list[Dialog], source, *, by_session: bool = False
+) -> list[Dialog]:
+    """Drop each dialog that another one goes on from, where a file logs each request.
+
+    The ratings and the model of a dropped dialog go to its reply in a longer one. Where ids are of
+    sessions, no dialog goes on from one with another id.
+    """
+    requests = [
+        read_request(dialog, dialog.id if by_session else "") for dialog in dialogs
+    ]
+    if not log_each_request(requests):
+        return dialogs
+    return join_requests(requests, source)
+
+
+def log_each_request(requests: Sequence[Request]) -> bool:
+    """Whether most requests that go on from an earlier one go on from one in the file."""
+    ends = {request.histories[-1] for request in requests if request.histories}
+    earlier = [
+        request.histories[end] for request in requests for end in earlier_ends(request)
+    ]
+    n_logged = sum(history in ends for history in earlier)
+    return n_logged > len(earlier) / 2
+
+
+def earlier_ends(request: Request) -> list[int]:
+    """Where in the talk of a request the one before it ended; nowhere in that of a first one.
+
+    Where requests are logged without their replies, the one before ended in what the user asked.
+    """
+    answers = request.answers()
+    if answers and request.replies[-1]:
+        return answers[-2:-1]
+    return [answers[-1] - 1] if len(answers) > 1 else []
+
+
+def join_requests(requests: list[Request], source) -> list[Dialog]:
+    """The longest of the requests of a file that logs each of them."""
+    source.guess(
+        "kind", "requests", "each repeats the history: the longest of each are read"
+    )
+    return longest_dialogs(requests, times_given(requests), source)
+
+
+def times_given(requests: Sequence[Request]) -> Counter[int]:
+    """How often each reply was given, by its history.
+
+    As often as it was logged: two dialogs may begin with the same words. If it was not, then once
+    for each way in which the talk goes on from it.
+    """
+    logged: Counter[int] = Counter()
+    following: dict[int, set[int]] = {}
+    depth: dict[int, int] = {}
+    for request in requests:
+        depth.update((history, n) for n, history in enumerate(request.histories))
+        for history, next_history in pairwise(request.histories):
+            following.setdefault(history, set()).add(next_history)
+        if request.has_reply:
+            logged[request.histories[-1]] += 1
+    times: Counter[int] = Counter()
+    for history in sorted(depth, key=depth.__getitem__, reverse=True):
+        n_following = sum(times[later] for later in following.get(history, ()))
+        times[history] = logged[history] or n_following or 1
+    return times
+
+
+def join_thread(thread: list[Request], source) -> list[Dialog]:
+    """The longest of the requests of one thread, in which each reply was given once."""
+    if len(thread) == 1:
+        return [thread[0].dialog]
+    last = [request.dialog.utterances[-1:] for request in thread]
+    if all(utterances and utterances[0].time for utterances in last):
+        thread = sorted(thread, key=lambda request: request.dialog.utterances[-1].time)
+    thread = join_windows(thread, source)
+    talk_so_far = {history for request in thread for history in request.histories}
+    once = Counter(talk_so_far)
+    return longest_dialogs(thread, once, source)
+
+
+def longest_dialogs(
+    requests: list[Request], times: Counter[int], source
+) -> list[Dialog]:
+    """The dialogs of the requests that bring a reply which no longer one has.
+
+    Each reply counts so many times; in a dialog that goes on from it another time, it and all
+    before it are context only. The ratings and the model of a dropped request go to its reply.
+    """
+    left = Counter(times)
+    kept = set()
+    dropped = []
+    holders: dict[int, deque[Utterance]] = {}  # the replies at or after each history
+    for request in sorted(requests, key=lambda r: len(r.histories), reverse=True):
+        replies = list(zip(request.histories, request.replies, strict=True))
+        n_context = 0
+        for n, (history, is_reply) in enumerate(replies, start=1):
+            if is_reply and not left[history]:
+                n_context = n
+        is_new = any(is_reply for _, is_reply in replies[n_context:])
+        if not is_new and request.histories and request.histories[-1] in holders:
+            dropped.append(request)
+            continue
+        kept.add(id(request))
+        if n_context:
+            end = request.places[n_context - 1] + 1
+            utterances = request.dialog.utterances
+            utterances[:end] = as_script(utterances[:end])
+        left.subtract(h for h, is_reply in replies[n_context:] if is_reply)
+        reply = None
+        for n in reversed(range(n_context, len(replies))):
+            history, is_reply = replies[n]
+            if is_reply:
+                reply = request.dialog.utterances[request.places[n]]
+            at_or_after = holders.setdefault(history, deque())
+            if reply:
+                at_or_after.append(reply)
+    for request in dropped:
+        alike = holders[request.histories[-1]]
+        if alike:
+            take_over(alike.popleft() if len(alike) > 1 else alike[0], request)
+    source.exclude("dialogs", "are the beginning of a longer one", len(dropped))
+    return [request.dialog for request in requests if id(request) in kept]
+
+
+def take_over(reply: Utterance, request: Request) -> None:
+    """Give a reply the ratings and the model that it had where it was logged."""
+    last = request.dialog.utterances[-1]
+    reply.ratings += [*request.dialog.ratings, *last.ratings]
+    reply.system = reply.system or last.system or request.dialog.system
+
+
+def threads_of(requests: list[Request]) -> dict[str, list[Request]]:
+    """Requests by the ids of their threads; one without an id is a thread of its own."""
+    threads: dict[str, list[Request]] = {}
+    for number, request in enumerate(requests):
+        name = request.dialog.id or f"request {number}"
+        threads.setdefault(name, []).append(request)
+    return threads
+
+
+def are_of_session(thread: list[Request]) -> bool:
+    """Whether the requests of an id are of a user who goes on, not of an agent at one task.
+
+    The calls of an agent all begin with what it was asked.
+    """
+    return hold_histories(thread) or hold_no_history(thread)
+
+
+def hold_histories(thread: list[Request]) -> bool:
+    """Whether a user goes on, in one of the requests of an id, after the reply to another.
+
+    The calls of an agent in one trace go on from each other, too, but without the user's words.
+    """
+    if len(thread) == 1:
+        return False
+    ends = {request.histories[-1] for request in thread if request.histories}
+    for request in thread:
+        roles = [role for role, _ in request.talk()]
+        for history, (role, next_role) in zip(
+            request.histories, pairwise(roles), strict=False
+        ):
+            if (role, next_role) == ("assistant", "user") and history in ends:
+                return True
+    return False
+
+
+def begin_anew(thread: list[Request]) -> bool:
+    """Whether each request of a session holds only what was asked at a time, and what came back.
+
+    One that failed has no answer, and one that called a tool may have several; most have one.
+    """
+    n_answers = []
+    for request in thread:
+        roles = [role for role, _ in request.talk()]
+        if roles[:1] != ["user"] or set(roles[1:]) - {"assistant"}:
+            return False
+        if request.dialog.utterances[-1].time is None:
+            return False
+        n_answers.append(len(roles) - 1)
+    return len(thread) > 1 and 1 in n_answers
+
+
+def hold_no_history(thread: list[Request]) -> bool:
+    """Whether each request of a session begins anew, and not only as what is asked again does."""
+    first = {request.histories[0] for request in thread if request.histories}
+    return begin_anew(thread) and len(first) > 1
+
+
+def woven_requests(thread: list[Request]) -> Dialog:
+    """One dialog of the requests of a session that hold no history, in the order of time."""
+    thread = sorted(thread, key=lambda request: request.dialog.utterances[-1].time)
+    dialog = Dialog(thread[0].dialog.id, [], thread[0].dialog.system)
+    for request, following in zip_longest(thread, thread[1:]):
+        if following and asks_again(following, request):
+            continue
+        for reply in filter(is_talk, request.dialog.utterances):
+            if reply.role == "assistant":
+                reply.system = request.dialog.system
+        dialog.utterances += request.dialog.utterances
+    return dialog
+
+
+def asks_again(request: Request, before: Request) -> bool:
+    """Whether a request repeats one that had no answer, or brings more, as after a tool.
+
+    It then takes over the ratings of the one before.
+    """
+    n = len(before.histories)
+    brings_more = n == 1 or len(request.histories) > n
+    if not brings_more or request.histories[:n] != before.histories:
+        return False
+    answers = [place for place in request.answers() if place >= n - 1]
+    if answers:
+        take_over(request.dialog.utterances[request.places[answers[0]]], before)
+    return True
+
+
+def find_sessions(requests: list[Request]) -> None:
+    """Give a request without an id that of a session which it fits, if there is one.
+
+    It fits a session that has its talk, and did not log it; else one that ends where it goes on, or
+    that goes on from there, too.
+    """
+    sessions = Sessions()
+    for request in requests:
+        if request.dialog.id:
+            sessions.add(request, request.dialog.id)
+    unlogged = set()  # what requests without a session end in
+    without_id = [request for request in requests if not request.dialog.id]
+    for request in sorted(without_id, key=lambda r: len(r.histories)):
+        name = sessions.lacking(request) or sessions.gone_on_from(request, unlogged)
+        if name:
+            request.dialog.id = name
+            sessions.add(request, name)
+        else:
+            unlogged.update(request.histories[-1:])
+
+
+class Sessions:
+    """What talk each session has, what it logged, and where it ends."""
+
+    def __init__(self) -> None:
+        self.holding: dict[int, dict[str, None]] = {}  # in order
+        self.ended: dict[int, deque[str]] = {}
+        self.unlogged: dict[int, deque[str]] = {}
+        self.logged: set[tuple[str, int]] = set()
+        self.gone_on: set[tuple[str, int]] = set()
+
+    def add(self, request: Request, name: str) -> None:
+        """Take a request into a session."""
+        for history in request.histories:
+            names = self.holding.setdefault(history, {})
+            if name not in names:
+                names[name] = None
+                self.ended.setdefault(history, deque()).append(name)
+                self.unlogged.setdefault(history, deque()).append(name)
+        self.gone_on.update((name, history) for history in request.histories[:-1])
+        if request.has_reply:
+            self.logged.add((name, request.histories[-1]))
+
+    def lacking(self, request: Request) -> str | None:
+        """A session that has the talk of a request, and did not log its reply."""
+        if not request.histories:
+            return None
+        history = request.histories[-1]
+        if not request.has_reply:
+            return next(iter(self.holding.get(history, ())), None)
+        names = self.unlogged.get(history, deque())
+        while names and (names[0], history) in self.logged:
+            names.popleft()
+        return names[0] if names else None
+
+    def gone_on_from(self, request: Request, elsewhere: set[int]) -> str | None:
+        """A session that a request goes on from; none if it goes on as well from one elsewhere."""
+        for place in reversed(request.answers()):
+            history = request.histories[place]
+            if request.has_reply and place == len(request.histories) - 1:
+                continue
+            names = self.ended.get(history, deque())
+            while names and (names[0], history) in self.gone_on:
+                names.popleft()
+            if names:
+                return names[0]
+            if history in elsewhere:
+                return None
+            if history in self.holding:
+                return next(iter(self.holding[history]))
+        return None
+
+
+def join_windows(thread: list[Request], source) -> list[Request]:
+    """The requests of a thread, of which some may hold only the last messages.
+
+    Such a request begins as no other one does, but with the end of the one before.
+    """
+    whole: list[Request] = []
+    beginnings = set()
+    for request in thread:
+        if not request.histories:
+            whole.append(request)
+            continue
+        if whole and request.histories[0] not in beginnings:
+            overlap = n_overlapping(whole[-1].talk(), request.talk())
+            if overlap:
+                whole[-1] = go_on(whole[-1], request, overlap)
+                source.exclude("dialogs", "go on from the last messages of another")
+                continue
+        beginnings.add(request.histories[0])
+        whole.append(request)
+    return whole
+
+
+def go_on(earlier: Request, request: Request, overlap: int) -> Request:
+    """An earlier request of a thread with what a later one brings after so many utterances."""
+    new = request.dialog.utterances[request.places[overlap - 1] + 1 :]
+    for utterance in new:
+        utterance.system = utterance.system or request.dialog.system
+    earlier.dialog.utterances += new
+    return read_request(earlier.dialog)
+
+
+def n_overlapping(talk: list[tuple], others: list[tuple]) -> int:
+    """How many utterances at the end of a talk begin another one; 0 for fewer than two."""
+    for n in range(min(len(talk), len(others) - 1), 1, -1):
+        if talk[-n] == others[0] and talk[-n:] == others[:n]:
+            return n
+    return 0
+
+
+def check_windows(dialogs: list[Dialog]) -> None:
+    """Refuse records that each hold only the last messages of a dialog: their replies recur.
+
+    Raises:
+        UnknownFormat: several records begin with the end of the one before, and not with all of it.
+    """
+    talks = [read_request(dialog).talk() for dialog in dialogs[:WINDOWS_LOOKED_AT]]
+    n_overlaps = 0
+    for before, after in pairwise(talks):
+        n_overlaps += n_overlapping(before[1:], after) > 0
+    if n_overlaps > 1 and n_overlaps > len(talks) / 4:
+        raise UnknownFormat(
+            "has records that begin with the last messages of the one before: replies recur",
+            fix="keep the last two messages of all but the first, or write a row per message",
+        )
