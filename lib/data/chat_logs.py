@@ -529,8 +529,15 @@ def read_dialogs(value: Any, source: Source) -> list[Dialog] | None:
     if not log_format:
         log_format, rows = on_a_page(rows, kind)
     if log_format:
+        if isinstance(value, pd.DataFrame):
+            rows = [without_empty_cells(row) for row in rows]
         return _read_records(log_format, rows, source)
     return _read_generic(unfold_all(rows), value, source)
+
+
+def without_empty_cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of a table, in which an empty cell holds nothing, and no empty text."""
+    return {name: None if cell == "" else cell for name, cell in row.items()}
 
 
 def logged_events(rows: list[dict]) -> list[dict]:

@@ -17,7 +17,7 @@ class Request:
     """What went into a model, and what came out; a dialog of a file that may repeat another one.
 
     Attributes:
-        places: of what is talk among the utterances of the dialog.
+        places: of what is talk among the utterances of the dialog, and of empty replies.
         histories: a hash of all talk up to each of them. Two requests with the same have the same
             words up to there.
         replies: which of them are the bot's.
@@ -51,19 +51,28 @@ def read_request(dialog: Dialog, scope: str = "") -> Request:
     Where no role is known, the replies are those of who speaks last.
     """
     utterances = dialog.utterances
-    places = [place for place, utterance in enumerate(utterances) if is_talk(utterance)]
+    places = []
     histories = []
     so_far = hash(scope)
-    for place in places:
-        so_far = hash((so_far, words_of(utterances[place])))
-        histories.append(so_far)
+    for place, utterance in enumerate(utterances):
+        if is_talk(utterance):
+            so_far = hash((so_far, words_of(utterance)))
+        elif not is_empty_reply(utterance):
+            continue
+        places.append(place)
+        histories.append(so_far if is_talk(utterance) else hash((so_far, "")))
     talk = [utterances[place] for place in places]
     replies = [utterance.role == "assistant" for utterance in talk]
     if talk and talk[-1].role is None and not any(replies):
         replies = [utterance.speaker == talk[-1].speaker for utterance in talk]
-    has_reply = bool(places) and is_talk(utterances[-1])
-    has_reply = has_reply and utterances[-1].role != "user"
+    ends_in_talk = bool(places) and places[-1] == len(utterances) - 1
+    has_reply = ends_in_talk and utterances[-1].role != "user"
     return Request(dialog, places, histories, replies, has_reply)
+
+
+def is_empty_reply(utterance: Utterance) -> bool:
+    """Whether a bot answered with an empty text, which stands in no context."""
+    return utterance.role == "assistant" and utterance.text is not None
 
 
 def words_of(utterance: Utterance) -> tuple[str, str]:
@@ -82,6 +91,7 @@ def join_histories(
     says so (`by_session`), or where the requests of one go on from each other; an id of one request
     may then still be that of the request.
     """
+    take_calls_for_no_replies(dialogs)
     requests = [read_request(dialog) for dialog in dialogs]
     threads = threads_of(requests)
     n_with_histories = sum(map(hold_histories, threads.values()))
@@ -115,6 +125,26 @@ def join_histories(
     for dialog in others:
         dialog.id = dialog.id or names.get(id(dialog), "")
     return sessions + others
+
+
+def take_calls_for_no_replies(dialogs: list[Dialog]) -> None:
+    """Take no empty message for a reply where a file has them for the calls of tools.
+
+    The result of the tool then follows, as a message that may be empty, too.
+    """
+    pairs = [pair for dialog in dialogs for pair in pairwise(dialog.utterances)]
+    calls = [before for before, after in pairs if is_call_with_result(before, after)]
+    if not calls:
+        return
+    for dialog in dialogs:
+        for utterance in dialog.utterances:
+            utterance.text = utterance.text or None
+
+
+def is_call_with_result(utterance: Utterance, following: Utterance) -> bool:
+    """Whether an empty message of the bot stands before the result of a tool."""
+    is_result = following.role == "tool" or following.text == ""
+    return is_empty_reply(utterance) and not utterance.text and is_result
 
 
 def without_beginnings(

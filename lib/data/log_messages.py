@@ -18,6 +18,7 @@ from lib.data.log_parts import (
     TEXT,
     TURN,
     assistant,
+    calls_a_tool,
     dicts,
     drop_placeholders,
     first_text,
@@ -442,6 +443,8 @@ def read_record(record: dict, field: str | None = None) -> tuple[Dialog, str] | 
         field = choose_field(record, fields)
     message_format = fields[field]
     about = {snake_case(name): value for name, value in record.items() if name != field}
+    if isinstance(record[field], str):  # in a table, whose empty cells hold nothing
+        about = {name: value for name, value in about.items() if value != ""}
     dialog = Dialog(
         id=first_text(about, ["id", *DIALOG]) or "",
         utterances=[],
@@ -483,6 +486,7 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> Dialog | Utter
             fix="write one row per reply, with its system",
         )
     replies = {name: reply_text(about.get(name)) for name in REPLY_FIELDS}
+    is_empty = "" in replies.values()
     replies = {name: reply for name, reply in replies.items() if reply}
     if len(replies) > 1 and isinstance(about.get("message"), str):
         replies.pop("message", None)  # such as "success"
@@ -495,6 +499,9 @@ def add_reply_beside(dialog: Dialog, about: Mapping[str, Any]) -> Dialog | Utter
     turns = [u for u in dialog.utterances if u.role in ("user", "assistant") and u.text]
     if not reply and turns and turns[-1].role == "user":
         check_no_reply(about)
+        if is_empty:
+            dialog.utterances.append(assistant(""))
+            return dialog.utterances[-1]
     if not reply or not turns:
         return dialog
     ends_in_it = turns[-1] is dialog.utterances[-1]  # and in no result of a tool
@@ -529,15 +536,24 @@ def check_no_reply(about: Mapping[str, Any]) -> None:
 
 
 def reply_text(value: Any) -> str | None:
-    """The reply in what a model gave back: a text, a message, choices or generations."""
+    """The reply in what a model gave back: a text, a message, choices or generations.
+
+    An empty text is an empty reply, where no tool is called beside it.
+
+    >>> reply_text({"content": "Hi"}), reply_text([""]), reply_text({"content": None})
+    ('Hi', '', None)
+    """
     if isinstance(value, list):
         pieces = streamed_pieces(value)
         if pieces:
             return "".join(pieces)
-        texts = [text for text in map(reply_text, value) if text]
+        replies = [reply_text(item) for item in value]
+        texts = [text for text in replies if text]
         items = [item for item in dicts(value) if item.get("type") == "message"]
         if len(items) > 1:  # of OpenAI's Responses
             return "\n".join(text for text in map(reply_text, items) if text) or None
+        if not texts and "" in replies:
+            return ""
         return texts[0] if len(texts) == 1 else None
     if isinstance(value, dict):
         if value.get("object") == "response":  # of OpenAI, whose `text` is a setting
@@ -545,7 +561,10 @@ def reply_text(value: Any) -> str | None:
         for name in ANSWER_FIELDS:
             if value.get(name):
                 return text_of(value[name]) or reply_text(value[name])
-        return None
+        is_empty = any(
+            value.get(name) == "" for name in ANSWER_FIELDS if name != "refusal"
+        )
+        return "" if is_empty and not calls_a_tool(value) else None
     if isinstance(value, str) and value[:1] == "{":
         parsed = parse_list(value)
         is_answer = isinstance(parsed, dict) and ANSWER_KEYS & set(parsed)

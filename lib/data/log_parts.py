@@ -388,8 +388,13 @@ def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | Non
         text = text_of(blocks)
     if not text and isinstance(message.get("refusal"), str):
         return message["refusal"]  # which OpenAI puts beside an empty text
-    calls = first_value(message, ("tool_calls", "function_call", "tool_call_id"))
-    return None if calls and not text else text
+    return None if calls_a_tool(message) and not text else text
+
+
+def calls_a_tool(message: Mapping[str, Any]) -> bool:
+    """Whether a message calls a tool, or is the result of one."""
+    names = ("tool_calls", "function_call", "tool_call_id")
+    return any(message.get(name) for name in names)
 
 
 def _block_text(block: dict) -> str | None:

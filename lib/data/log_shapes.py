@@ -179,7 +179,7 @@ class Shape:
         if len(choices) < 2:
             choices = [value]
         for output in choices:
-            if self.output and not text_from_json(output):
+            if self.output and text_from_json(output) is None:
                 source.exclude("dialogs", "are requests without a reply in words")
                 continue
             dialog = traced_dialog(

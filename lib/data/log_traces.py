@@ -116,7 +116,7 @@ def traced_dialog(
     reply = None if given_back else trace_reply(output, messages)
     if reply and is_begun(utterances, state):
         reply = utterances.pop().text + reply
-    if reply:
+    if reply is not None:
         utterances.append(assistant(reply))
     if len(utterances) < 3:
         for utterance in utterances:
@@ -587,7 +587,7 @@ def read_azure_gateway(rows: list[dict], source) -> list[Dialog]:
             [message for row in parts for message in dicts(row.get(name))]
             for name in ("RequestMessages", "ResponseMessages")
         )
-        if not asked or not text_from_json(answered):
+        if not asked or text_from_json(answered) is None:
             source.exclude("dialogs", "are requests without a reply in words")
             continue
         dialog = traced_dialog(
