@@ -2,6 +2,7 @@
 
 import json
 
+import pandas as pd
 import pytest
 from log_example_files import TWO_EXCHANGES, contexts, file_with
 
@@ -936,3 +937,80 @@ def test_calls_and_deleted_messages_of_signal_are_no_talk(tmp_path):
         rows.append(about | {"deleted": False, "call": False} | flags)
     file = file_with(tmp_path, "data.json", "\n".join(map(json.dumps, rows)))
     assert contexts(read_turns(file, options={"bot": "Bot"})) == TWO_EXCHANGES
+
+
+def langfuse_row(asked, answered):
+    return {
+        "sessionId": asked,
+        "input": [message("user", asked)],
+        "output": message("", answered),
+    }
+
+
+def otel_row(asked, answered):
+    parts = [{"role": "assistant", "parts": [{"type": "text", "content": answered}]}]
+    attributes = {"gen_ai.operation.name": "chat"}
+    attributes["gen_ai.input.messages"] = json.dumps([message("user", asked)])
+    attributes["gen_ai.output.messages"] = json.dumps(parts)
+    return {"traceId": asked, "spanId": "p", "attributes": attributes}
+
+
+def gemini_row(asked, answered):
+    said = {"role": "model", "parts": [{"text": answered}]}
+    contents = [{"role": "user", "parts": [{"text": asked}]}]
+    return {"contents": contents, "candidates": [{"content": said}]}
+
+
+def request_row(asked, answered):
+    return {"messages": [message("user", asked)], "response": answered}
+
+
+def response_row(asked, answered):
+    text = {"type": "output_text", "text": answered}
+    output = [{"type": "message", **message("assistant", [text])}]
+    return {"id": asked, "object": "response", "input": asked, "output": output}
+
+
+def message(role, content):
+    return {"role": role, "content": content}
+
+
+@pytest.mark.parametrize(
+    "row", [langfuse_row, otel_row, gemini_row, request_row, response_row]
+)
+def test_an_empty_answer_of_a_model_is_an_empty_reply(row, tmp_path):
+    rows = [row("Hi", ""), row("Tea?", "Ho")]
+    turns = read_turns(file_with(tmp_path, "log.jsonl", rows))
+    assert contexts(turns) == {"": ["Hi"], "Ho": ["Tea?"]}
+
+
+def test_a_call_of_a_tool_beside_an_empty_text_is_no_reply(tmp_path):
+    block = {"type": "tool_use", "id": "c", "name": "look", "input": {}}
+    talk = [("user", "Hi"), ("assistant", [{"type": "text", "text": ""}, block])]
+    talk += [("user", "Well?"), ("assistant", "Ho")]
+    messages = [{"role": role, "content": content} for role, content in talk]
+    turns = read_turns(file_with(tmp_path, "log.json", [{"messages": messages}]))
+    assert turns["response"].tolist() == ["Ho"]
+
+
+def test_an_empty_cell_beside_messages_is_no_reply(tmp_path):
+    cell = json.dumps([{"role": "user", "content": "Hi"}])
+    table = pd.DataFrame({"messages": [cell, cell], "response": ["Ho", ""]})
+    table.to_csv(tmp_path / "log.csv", index=False)
+    assert read_turns(tmp_path / "log.csv")["response"].tolist() == ["Ho"]
+
+
+def test_a_failed_request_of_open_webui_is_no_empty_reply_and_counted(tmp_path):
+    ends = [("u", None, "user", "Hi"), ("b", "u", "assistant", "Ho")]
+    ends += [("v", "b", "user", "Tea?"), ("c", "v", "assistant", "")]
+    nodes = {}
+    for name, parent, role, content in ends:
+        message = {"id": name, "parentId": parent, "role": role, "content": content}
+        nodes[name] = {**message, "childrenIds": []}
+    nodes["c"]["error"] = {"content": "no connection"}
+    history = {"currentId": "c", "messages": nodes}
+    chat = {"id": "1", "title": "t", "chat": {"title": "t", "history": history}}
+    turns = read_turns(file_with(tmp_path, "chats.json", [chat]))
+    assert turns["response"].tolist() == ["Ho"]
+    excluded = import_report(turns).set_index("unit").loc["utterances", "reasons"]
+    assert excluded == "1 have no words (calls of tools, pictures)"

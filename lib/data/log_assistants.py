@@ -224,8 +224,6 @@ def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
     """The utterances with these ids, with people's ratings."""
     utterances = []
     for message in (nodes[name] for name in path):
-        if message.get("error") and not message.get("content"):
-            continue  # the request failed
         utterance = read_plain([message])[0]
         utterance.reply_to = None
         arena_model = first_text(message, ["selectedModelId"])
@@ -235,6 +233,8 @@ def open_webui_utterances(nodes: dict, path: list[str]) -> list[Utterance]:
         answer = "content_list[phase=answer].content|output[type=message].content"
         if not utterance.text:
             utterance.text = first_words(message, answer) or utterance.text
+        if message.get("error"):
+            utterance.text = utterance.text or None  # an error is no empty reply
         utterances.append(utterance)
     return never_earlier(utterances)
 
@@ -284,7 +284,7 @@ def read_gemini(rows: list[dict], source) -> list[Dialog]:
             source.exclude("dialogs", "are in another shape")
             continue
         of_request = gemini_dialogs(request)
-        if "response" in request and not of_request[0].utterances[-1].text:
+        if "response" in request and of_request[0].utterances[-1].text is None:
             source.exclude("dialogs", "are requests without a reply in words")
             continue
         dialogs += of_request
@@ -311,7 +311,8 @@ def gemini_dialogs(record: dict) -> list[Dialog]:
     response = record.get("response") or record
     if isinstance(response, list):  # of a stream, or of one text
         pieces = [from_json(piece) for piece in response]
-        reply = {"parts": [{"text": "".join(streamed_pieces(pieces))}]}
+        texts = streamed_pieces(pieces)
+        reply = {"parts": [{"text": "".join(texts)}] if texts else []}
         response = {**dict(pieces[-1]), "candidates": [{"content": reply}]}
     candidates = dicts(response.get("candidates"))
     replies = [c["content"] for c in candidates if "content" in c]
@@ -338,7 +339,8 @@ def gemini_utterance(content: dict, speaker: str) -> Utterance:
     if speaker != "model":
         return Utterance(speaker, "user", text_of(parts))
     pieces = map(text_of, parts) if isinstance(parts, list) else [text_of(parts)]
-    return Utterance(speaker, "assistant", "".join(filter(None, pieces)) or None)
+    texts = [piece for piece in pieces if piece is not None]
+    return Utterance(speaker, "assistant", "".join(texts) if texts else None)
 
 
 def read_gemini_activity(rows: list[dict], source) -> list[Dialog]:
@@ -449,7 +451,7 @@ def read_openai_responses(rows: list[dict], source) -> list[Dialog]:
     chains: list[Dialog] = []
     histories: list[Dialog] = []  # which may be sent again in full
     for name, row in responses.items():
-        if not any(text_of(item.get("content")) for item in row["output"]):
+        if all(text_of(item.get("content")) is None for item in row["output"]):
             source.exclude("dialogs", "are requests without a reply in words")
             continue
         path = path_to_root(name, previous)

@@ -346,15 +346,19 @@ def text_of(content: Any) -> str | None:
         content = blocks
     texts: list[str] = []
     before: Any = None
+    has_others = False
     for block in content if isinstance(content, list) else [content]:
         text = block if isinstance(block, str) else None
         if isinstance(block, dict) and is_talk_block(block):
             text = _block_text(block)
+        has_others |= text is None
         if text is not None and texts and go_on(before, block):
             texts[-1] += text
         elif text is not None:
             texts.append(text)
         before = block
+    if has_others and not any(texts):
+        return None  # an empty text beside the call of a tool, or a picture
     return "\n".join(texts) if texts else None
 
 
@@ -399,7 +403,10 @@ def calls_a_tool(message: Mapping[str, Any]) -> bool:
 
 def _block_text(block: dict) -> str | None:
     """The text of a block; OpenAI's Assistants put it one level deeper."""
-    text = first_value(block, ("text", "content", "value", "body", "refusal"))
+    names = ("text", "content", "value", "body", "refusal")
+    text = first_value(block, names)
+    if text is None and any(block.get(name) == "" for name in names):
+        return ""
     if isinstance(text, dict):
         value = text.get("value")
         text = value if isinstance(value, str) else None

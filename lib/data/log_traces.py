@@ -480,12 +480,12 @@ def otel_dialog(span: Span) -> Dialog:
             utterances.append(assistant(text_from_json(fields["gen_ai.completion"])))
     utterances += otel_messages(attributes.get("gen_ai.input.messages"), "user")
     replies = otel_messages(attributes.get("gen_ai.output.messages"), "assistant")
-    utterances += [reply for reply in replies if reply.text][:1]  # others are choices
+    utterances += first_choice(replies)
     for prefix in ("gen_ai.prompt", "llm.input_messages"):
         utterances += indexed_messages(attributes, prefix, "user")
     for prefix in ("gen_ai.completion", "llm.output_messages"):
         replies = indexed_messages(attributes, prefix, "assistant")
-        utterances += [reply for reply in replies if reply.text][:1]
+        utterances += first_choice(replies)
     if not utterances and "ai.prompt.messages" in attributes:  # Vercel's AI SDK
         utterances += trace_messages(attributes["ai.prompt.messages"])
         reply = first_text(attributes, ("ai.response.text", "ai.result.text"))
@@ -497,6 +497,13 @@ def otel_dialog(span: Span) -> Dialog:
     model = first_text(attributes, SPAN_MODELS)
     name = first_text(attributes, SPAN_THREADS) or trace
     return Dialog(str(name), utterances, model)
+
+
+def first_choice(replies: list[Utterance]) -> list[Utterance]:
+    """The first of several choices in words, else an empty one; none of calls of tools."""
+    in_words = [reply for reply in replies if reply.text]
+    empty = [reply for reply in replies if reply.text == ""]
+    return [*in_words, *empty][:1]
 
 
 def adk_utterances(attributes: dict[str, Any]) -> list[Utterance]:
