@@ -1,7 +1,7 @@
 """Requests to a model, each with the history so far: every reply once, with the talk before it."""
 
-from collections import Counter, deque
-from collections.abc import Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
@@ -91,19 +91,14 @@ def join_histories(
     says so (`by_session`), or where the requests of one go on from each other; an id of one request
     may then still be that of the request.
     """
-    take_calls_for_no_replies(dialogs)
+    leave_out_empty_calls(dialogs)
     requests = [read_request(dialog) for dialog in dialogs]
     threads = threads_of(requests)
-    n_with_histories = sum(map(hold_histories, threads.values()))
-    n_without = sum(map(hold_no_history, threads.values()))
-    without_histories = not n_with_histories or n_without > n_with_histories
-    names: dict[int, str] = {}  # of requests whose id no other one has
+    weave = log_no_histories(threads)
+    names: dict[int, str] = {}
     if not by_session and any(map(are_of_session, threads.values())):
         by_session = True
-        for thread in threads.values():
-            if len(thread) == 1:
-                names[id(thread[0].dialog)] = thread[0].dialog.id
-                thread[0].dialog.id = ""
+        names = take_names_of_requests(threads)
     if by_session:
         find_sessions(requests)
         threads = threads_of(requests)
@@ -116,7 +111,7 @@ def join_histories(
     others: list[Dialog] = []
     for thread in threads.values():
         joined = sessions if by_session and thread[0].dialog.id else others
-        if without_histories and begin_anew(thread):
+        if weave and begin_anew(thread):
             joined.append(woven_requests(thread))
         else:
             joined += join_thread(thread, source)
@@ -127,14 +122,34 @@ def join_histories(
     return sessions + others
 
 
-def take_calls_for_no_replies(dialogs: list[Dialog]) -> None:
+def log_no_histories(threads: Mapping[str, list[Request]]) -> bool:
+    """Whether the requests of most threads hold only what was asked at a time."""
+    n_with = sum(map(hold_histories, threads.values()))
+    n_without = sum(map(hold_no_history, threads.values()))
+    return not n_with or n_without > n_with
+
+
+def take_names_of_requests(threads: Mapping[str, list[Request]]) -> dict[int, str]:
+    """The ids that only one request has, which may be its own and no session's; it loses it.
+
+    By the identity of its dialog.
+    """
+    names = {}
+    for thread in threads.values():
+        if len(thread) == 1:
+            dialog = thread[0].dialog
+            names[id(dialog)] = dialog.id
+            dialog.id = ""
+    return names
+
+
+def leave_out_empty_calls(dialogs: list[Dialog]) -> None:
     """Take no empty message for a reply where a file has them for the calls of tools.
 
     The result of the tool then follows, as a message that may be empty, too.
     """
-    pairs = [pair for dialog in dialogs for pair in pairwise(dialog.utterances)]
-    calls = [before for before, after in pairs if is_call_with_result(before, after)]
-    if not calls:
+    pairs = (pair for dialog in dialogs for pair in pairwise(dialog.utterances))
+    if not any(is_call_with_result(before, after) for before, after in pairs):
         return
     for dialog in dialogs:
         for utterance in dialog.utterances:
@@ -143,8 +158,8 @@ def take_calls_for_no_replies(dialogs: list[Dialog]) -> None:
 
 def is_call_with_result(utterance: Utterance, following: Utterance) -> bool:
     """Whether an empty message of the bot stands before the result of a tool."""
-    is_result = following.role == "tool" or following.text == ""
-    return is_empty_reply(utterance) and not utterance.text and is_result
+    is_empty = utterance.text == "" and utterance.role == "assistant"
+    return is_empty and (following.role == "tool" or following.text == "")
 
 
 def without_beginnings(
@@ -238,37 +253,47 @@ def longest_dialogs(
     left = Counter(times)
     kept = set()
     dropped = []
-    holders: dict[int, deque[Utterance]] = {}  # the replies at or after each history
+    replies: dict[int, deque[Utterance]] = {}  # at or after each history
     for request in sorted(requests, key=lambda r: len(r.histories), reverse=True):
-        replies = list(zip(request.histories, request.replies, strict=True))
-        n_context = 0
-        for n, (history, is_reply) in enumerate(replies, start=1):
-            if is_reply and not left[history]:
-                n_context = n
-        is_new = any(is_reply for _, is_reply in replies[n_context:])
-        if not is_new and request.histories and request.histories[-1] in holders:
+        n_known = n_known_before(request, left)
+        is_new = any(request.replies[n_known:])
+        if not is_new and request.histories and request.histories[-1] in replies:
             dropped.append(request)
             continue
         kept.add(id(request))
-        if n_context:
-            end = request.places[n_context - 1] + 1
-            utterances = request.dialog.utterances
-            utterances[:end] = as_script(utterances[:end])
-        left.subtract(h for h, is_reply in replies[n_context:] if is_reply)
+        take_for_context(request, n_known)
         reply = None
-        for n in reversed(range(n_context, len(replies))):
-            history, is_reply = replies[n]
-            if is_reply:
+        for n in reversed(range(n_known, len(request.histories))):
+            history = request.histories[n]
+            if request.replies[n]:
+                left[history] -= 1
                 reply = request.dialog.utterances[request.places[n]]
-            at_or_after = holders.setdefault(history, deque())
+            of_history = replies.setdefault(history, deque())
             if reply:
-                at_or_after.append(reply)
+                of_history.append(reply)
     for request in dropped:
-        alike = holders[request.histories[-1]]
+        alike = replies[request.histories[-1]]
         if alike:
             take_over(alike.popleft() if len(alike) > 1 else alike[0], request)
     source.exclude("dialogs", "are the beginning of a longer one", len(dropped))
     return [request.dialog for request in requests if id(request) in kept]
+
+
+def n_known_before(request: Request, left: Counter[int]) -> int:
+    """How much of the talk of a request other dialogs have, up to their last common reply."""
+    n_known = 0
+    for n, history in enumerate(request.histories):
+        if request.replies[n] and not left[history]:
+            n_known = n + 1
+    return n_known
+
+
+def take_for_context(request: Request, n: int) -> None:
+    """Make so much of the talk of a request context only."""
+    if n:
+        end = request.places[n - 1] + 1
+        utterances = request.dialog.utterances
+        utterances[:end] = as_script(utterances[:end])
 
 
 def take_over(reply: Utterance, request: Request) -> None:
@@ -304,11 +329,11 @@ def hold_histories(thread: list[Request]) -> bool:
         return False
     ends = {request.histories[-1] for request in thread if request.histories}
     for request in thread:
-        roles = [role for role, _ in request.talk()]
-        for history, (role, next_role) in zip(
-            request.histories, pairwise(roles), strict=False
+        replies = request.replies
+        for history, is_reply, is_next in zip(
+            request.histories, replies, replies[1:], strict=False
         ):
-            if (role, next_role) == ("assistant", "user") and history in ends:
+            if is_reply and not is_next and history in ends:
                 return True
     return False
 
@@ -320,10 +345,11 @@ def begin_anew(thread: list[Request]) -> bool:
     """
     n_answers = []
     for request in thread:
-        roles = [role for role, _ in request.talk()]
+        utterances = request.dialog.utterances
+        roles = [utterances[place].role for place in request.places]
         if roles[:1] != ["user"] or set(roles[1:]) - {"assistant"}:
             return False
-        if request.dialog.utterances[-1].time is None:
+        if utterances[-1].time is None:
             return False
         n_answers.append(len(roles) - 1)
     return len(thread) > 1 and 1 in n_answers
@@ -370,71 +396,80 @@ def find_sessions(requests: list[Request]) -> None:
     It fits a session that has its talk, and did not log it; else one that ends where it goes on, or
     that goes on from there, too.
     """
-    sessions = Sessions()
-    for request in requests:
-        if request.dialog.id:
-            sessions.add(request, request.dialog.id)
-    unlogged = set()  # what requests without a session end in
     without_id = [request for request in requests if not request.dialog.id]
+    if not without_id:
+        return
+    sessions = Sessions()
+    for name, thread in threads_of(requests).items():
+        if thread[0].dialog.id:
+            sessions.add(name, thread)
+    logged_elsewhere = set()
     for request in sorted(without_id, key=lambda r: len(r.histories)):
-        name = sessions.lacking(request) or sessions.gone_on_from(request, unlogged)
+        name = sessions.lacking(request)
+        if not name:
+            name = sessions.gone_on_from(request, logged_elsewhere)
         if name:
             request.dialog.id = name
-            sessions.add(request, name)
         else:
-            unlogged.update(request.histories[-1:])
+            logged_elsewhere.update(request.histories[-1:])
 
 
 class Sessions:
-    """What talk each session has, what it logged, and where it ends."""
+    """The sessions that have a history, those that end in it, and those that did not log it."""
 
     def __init__(self) -> None:
-        self.holding: dict[int, dict[str, None]] = {}  # in order
-        self.ended: dict[int, deque[str]] = {}
-        self.unlogged: dict[int, deque[str]] = {}
-        self.logged: set[tuple[str, int]] = set()
-        self.gone_on: set[tuple[str, int]] = set()
+        self.having: defaultdict[int, list[str]] = defaultdict(list)
+        self.ending: defaultdict[int, list[str]] = defaultdict(list)
+        self.unlogged: defaultdict[int, list[str]] = defaultdict(list)
 
-    def add(self, request: Request, name: str) -> None:
-        """Take a request into a session."""
-        for history in request.histories:
-            names = self.holding.setdefault(history, {})
-            if name not in names:
-                names[name] = None
-                self.ended.setdefault(history, deque()).append(name)
-                self.unlogged.setdefault(history, deque()).append(name)
-        self.gone_on.update((name, history) for history in request.histories[:-1])
-        if request.has_reply:
-            self.logged.add((name, request.histories[-1]))
+    def add(self, name: str, thread: list[Request]) -> None:
+        """Add a session with all of its requests."""
+        gone_on = {history for request in thread for history in request.histories[:-1]}
+        logged = {request.histories[-1] for request in thread if request.has_reply}
+        histories = {history for request in thread for history in request.histories}
+        for history in histories:
+            self.having[history].append(name)
+            if history not in gone_on:
+                self.ending[history].append(name)
+            if history not in logged:
+                self.unlogged[history].append(name)
 
     def lacking(self, request: Request) -> str | None:
-        """A session that has the talk of a request, and did not log its reply."""
+        """A session that has the talk of a request, and did not log its reply; it does so now."""
         if not request.histories:
             return None
         history = request.histories[-1]
         if not request.has_reply:
-            return next(iter(self.holding.get(history, ())), None)
-        names = self.unlogged.get(history, deque())
-        while names and (names[0], history) in self.logged:
-            names.popleft()
-        return names[0] if names else None
+            return next(iter(self.having.get(history, ())), None)
+        names = self.unlogged.get(history)
+        return names.pop() if names else None
 
     def gone_on_from(self, request: Request, elsewhere: set[int]) -> str | None:
-        """A session that a request goes on from; none if it goes on as well from one elsewhere."""
-        for place in reversed(request.answers()):
+        """A session that a request goes on from, and then has; it may as well do so elsewhere."""
+        answers = request.answers()
+        if request.has_reply:
+            answers = answers[:-1]
+        for place in reversed(answers):
             history = request.histories[place]
-            if request.has_reply and place == len(request.histories) - 1:
-                continue
-            names = self.ended.get(history, deque())
-            while names and (names[0], history) in self.gone_on:
-                names.popleft()
-            if names:
-                return names[0]
-            if history in elsewhere:
-                return None
-            if history in self.holding:
-                return next(iter(self.holding[history]))
+            name = None
+            if self.ending.get(history):
+                name = self.ending[history].pop()
+            elif history not in elsewhere:
+                name = next(iter(self.having.get(history, ())), None)
+            if name:
+                self.go_on(name, request.histories[place + 1 :], request.has_reply)
+            if name or history in elsewhere:
+                return name
         return None
+
+    def go_on(self, name: str, new: list[int], has_reply: bool) -> None:
+        """Take new histories into a session, of which the last is logged if it is a reply."""
+        for history in new:
+            self.having[history].append(name)
+            self.unlogged[history].append(name)
+        self.ending[new[-1]].append(name)
+        if has_reply:
+            self.unlogged[new[-1]].pop()
 
 
 def join_windows(thread: list[Request], source) -> list[Request]:

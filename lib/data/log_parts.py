@@ -392,7 +392,7 @@ def words_of(message: Mapping[str, Any], text_key: str = "content") -> str | Non
         text = text_of(blocks)
     if not text and isinstance(message.get("refusal"), str):
         return message["refusal"]  # which OpenAI puts beside an empty text
-    return None if calls_a_tool(message) and not text else text
+    return None if not text and calls_a_tool(message) else text
 
 
 def calls_a_tool(message: Mapping[str, Any]) -> bool:
