@@ -375,3 +375,33 @@ def test_a_question_in_several_lines_to_aider_has_no_blanks_at_their_ends(tmp_pa
     text = "# aider chat started at 2024-03-05 10:00:00\n\n#### Tea?  \n#### Green  \n\nNo\n"
     turns = text_turns(tmp_path, text, name=".aider.chat.history.md")
     assert contexts(turns) == {"No": ["Tea?\nGreen"]}
+
+
+@pytest.mark.parametrize(
+    "notice",
+    [
+        "You can now message and call each other and see info like Active Status.",
+        "You are now connected on Messenger.",
+        "New messages and calls are secured with end-to-end encryption. Learn more.",
+        "Mentioned you in their story",
+        "You sent a voice message.",
+        "Audio call ended",
+    ],
+)
+def test_what_messenger_writes_itself_is_no_talk(notice, tmp_path):
+    said = ["Ho", "You can now call us.", "Hi", notice]
+    names = ["Cafe", "Cafe", "Mira", "Mira"]
+    messages = [
+        {"sender_name": name, "timestamp_ms": 1741082400000 - number, "content": text}
+        for number, (name, text) in enumerate(zip(names, said, strict=True))
+    ]
+    people = [{"name": "Mira"}, {"name": "Cafe"}]
+    chat = {"participants": people, "messages": messages, "title": "Cafe"}
+    file = file_with(
+        tmp_path, "message_1.json", {**chat, "thread_path": "inbox/cafe_1"}
+    )
+    turns = read_turns(file, options={"bot": "Cafe"})
+    assert contexts(turns) == {
+        "You can now call us.": ["Hi"],
+        "Ho": ["Hi", "You can now call us."],
+    }
