@@ -213,19 +213,20 @@ def times_given(requests: Sequence[Request]) -> Counter[int]:
     As often as it was logged: two dialogs may begin with the same words. If it was not, then once
     for each way in which the talk goes on from it.
     """
-    logged: Counter[int] = Counter()
-    following: dict[int, set[int]] = {}
+    logged = Counter(r.histories[-1] for r in requests if r.has_reply)
+    history_before: dict[int, int | None] = {}
     depth: dict[int, int] = {}
     for request in requests:
-        depth.update((history, n) for n, history in enumerate(request.histories))
-        for history, next_history in pairwise(request.histories):
-            following.setdefault(history, set()).add(next_history)
-        if request.has_reply:
-            logged[request.histories[-1]] += 1
+        before = None
+        for n, history in enumerate(request.histories):
+            depth[history] = n
+            history_before[history] = before
+            before = history
     times: Counter[int] = Counter()
+    n_following: Counter[int | None] = Counter()
     for history in sorted(depth, key=depth.__getitem__, reverse=True):
-        n_following = sum(times[later] for later in following.get(history, ()))
-        times[history] = logged[history] or n_following or 1
+        times[history] = logged[history] or n_following[history] or 1
+        n_following[history_before[history]] += times[history]
     return times
 
 
