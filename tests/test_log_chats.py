@@ -3,7 +3,7 @@
 import pytest
 from log_example_files import TWO_EXCHANGES, contexts, file_with
 
-from lib.data import DataError, read_turns
+from lib.data import DataError, import_report, read_turns
 
 SAID = ("Hi", "Ho", "Tea?", "No")  # by user and bot in turn
 NAMES = ("Mira", "Ada")
@@ -143,12 +143,13 @@ def discord(*messages, start=0):
     }
 
 
-def test_words_of_a_bot_in_a_box_below_a_mention(tmp_path):
-    box = {"title": "", "url": None, "description": "Ho", "fields": []}
-    link = {"title": "Tea", "url": "https://tea.example", "description": "All of it"}
-    chat = discord({}, {"content": "@Mira", "embeds": [box]}, {}, {"embeds": [link]})
-    expected = {"@Mira\nHo": ["Hi"], "No": ["Hi", "@Mira\nHo", "Tea?"]}
-    assert contexts(json_turns(tmp_path, chat)) == expected
+def test_a_box_below_a_message_of_discord_is_no_talk(tmp_path):
+    box = {"title": "Tea", "url": None, "description": "All of it", "fields": []}
+    chat = discord({}, {"embeds": [box]}, {}, {"content": "", "embeds": [box]})
+    turns = json_turns(tmp_path, chat)
+    assert contexts(turns) == {"Ho": ["Hi"]}
+    excluded = import_report(turns).set_index("unit").loc["utterances", "reasons"]
+    assert "1 have no words" in excluded
 
 
 def test_forwarded_messages_and_emojis_of_discord(tmp_path):

@@ -179,10 +179,10 @@ def discord(*messages):
     return rows[::-1]
 
 
-def test_messages_of_discords_interface_and_words_in_embeds(tmp_path):
+def test_messages_of_discords_interface(tmp_path):
     rows = discord(
         {"content": "Hi"},
-        {"embeds": [{"description": "Ho"}]},
+        {"content": "Ho", "embeds": [{"description": "Tea"}]},
         {"content": "Tea?"},
         {"content": "No"},
     )

@@ -428,9 +428,9 @@ def add_discord_message(dialog: Dialog, message: dict, source) -> None:
 
 
 def discord_words(message: dict) -> str | None:
-    """The words of a message of Discord, its mentions by name, with those of a bot's embeds.
+    """The words of a message of Discord, its mentions by name.
 
-    Embeds are words where there are no others, too; else they show what a link leads to.
+    Boxes below a message (`embeds`) are no words, as cards are not: many show what a link leads to.
     """
     text = DISCORD_EMOJI.sub(r"\1", message.get("content") or "")
     forwarded = message.get("forwardedMessage") or {}
@@ -441,21 +441,7 @@ def discord_words(message: dict) -> str | None:
         name = first_text(account, DISCORD_NAMES)
         for mention in (f"<@{account.get('id')}>", f"<@!{account.get('id')}>"):
             text = text.replace(mention, f"@{name}")
-    author = message.get("author") or {}
-    words = [text]
-    for embed in dicts(message.get("embeds")):
-        by_bot = (author.get("isBot") or author.get("bot")) and not embed.get("url")
-        if by_bot or not text:
-            words += embed_words(embed)
-    return "\n".join(part for part in words if part) or None
-
-
-def embed_words(embed: dict) -> list[str | None]:
-    """What stands in a box below a message of Discord."""
-    words = [embed.get("title"), embed.get("description")]
-    for field in dicts(embed.get("fields")):
-        words.append(f"{field.get('name')}: {field.get('value')}")
-    return words
+    return text or None
 
 
 def refuse_discord_package(rows: list[dict], source) -> list[Dialog]:
