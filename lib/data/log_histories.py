@@ -13,7 +13,7 @@ WINDOWS_LOOKED_AT = 200
 
 
 @dataclass(eq=False)
-class Request:
+class LoggedRequest:
     """What went into a model, and what came out; a dialog of a file that may repeat another one.
 
     Attributes:
@@ -33,7 +33,9 @@ class Request:
 
     def talk(self) -> list[tuple[str, str]]:
         """Who spoke, and the words."""
-        return [words_of(self.dialog.utterances[place]) for place in self.places]
+        return [
+            speaker_and_words(self.dialog.utterances[place]) for place in self.places
+        ]
 
     def answers(self) -> list[int]:
         """Where the replies to a user stand; what the bot says before that answers nothing."""
@@ -45,7 +47,7 @@ class Request:
         ]
 
 
-def read_request(dialog: Dialog, scope: str = "") -> Request:
+def read_request(dialog: Dialog, scope: str = "") -> LoggedRequest:
     """A dialog as a request; its histories are the same as another's within a scope only.
 
     Where no role is known, the replies are those of who speaks last.
@@ -56,7 +58,7 @@ def read_request(dialog: Dialog, scope: str = "") -> Request:
     so_far = hash(scope)
     for place, utterance in enumerate(utterances):
         if is_talk(utterance):
-            so_far = hash((so_far, words_of(utterance)))
+            so_far = hash((so_far, speaker_and_words(utterance)))
         elif not is_empty_reply(utterance):
             continue
         places.append(place)
@@ -67,7 +69,7 @@ def read_request(dialog: Dialog, scope: str = "") -> Request:
         replies = [utterance.speaker == talk[-1].speaker for utterance in talk]
     ends_in_talk = bool(places) and places[-1] == len(utterances) - 1
     has_reply = ends_in_talk and utterances[-1].role != "user"
-    return Request(dialog, places, histories, replies, has_reply)
+    return LoggedRequest(dialog, places, histories, replies, has_reply)
 
 
 def is_empty_reply(utterance: Utterance) -> bool:
@@ -75,7 +77,7 @@ def is_empty_reply(utterance: Utterance) -> bool:
     return utterance.role == "assistant" and utterance.text is not None
 
 
-def words_of(utterance: Utterance) -> tuple[str, str]:
+def speaker_and_words(utterance: Utterance) -> tuple[str, str]:
     """Who wrote an utterance, by the role if it is known, and its words."""
     return utterance.role or utterance.speaker, utterance.text.strip()
 
@@ -122,14 +124,16 @@ def join_histories(
     return sessions + others
 
 
-def log_no_histories(threads: Mapping[str, list[Request]]) -> bool:
+def log_no_histories(threads: Mapping[str, list[LoggedRequest]]) -> bool:
     """Whether the requests of most threads hold only what was asked at a time."""
     n_with = sum(map(hold_histories, threads.values()))
     n_without = sum(map(hold_no_history, threads.values()))
     return not n_with or n_without > n_with
 
 
-def take_names_of_requests(threads: Mapping[str, list[Request]]) -> dict[int, str]:
+def take_names_of_requests(
+    threads: Mapping[str, list[LoggedRequest]],
+) -> dict[int, str]:
     """The ids that only one request has, which may be its own and no session's; it loses it.
 
     By the identity of its dialog.
@@ -178,7 +182,7 @@ def without_beginnings(
     return join_requests(requests, source)
 
 
-def log_each_request(requests: Sequence[Request]) -> bool:
+def log_each_request(requests: Sequence[LoggedRequest]) -> bool:
     """Whether most requests that go on from an earlier one go on from one in the file."""
     ends = {request.histories[-1] for request in requests if request.histories}
     earlier = [
@@ -188,7 +192,7 @@ def log_each_request(requests: Sequence[Request]) -> bool:
     return n_logged > len(earlier) / 2
 
 
-def earlier_ends(request: Request) -> list[int]:
+def earlier_ends(request: LoggedRequest) -> list[int]:
     """Where in the talk of a request the one before it ended; nowhere in that of a first one.
 
     Where requests are logged without their replies, the one before ended in what the user asked.
@@ -199,7 +203,7 @@ def earlier_ends(request: Request) -> list[int]:
     return [answers[-1] - 1] if len(answers) > 1 else []
 
 
-def join_requests(requests: list[Request], source) -> list[Dialog]:
+def join_requests(requests: list[LoggedRequest], source) -> list[Dialog]:
     """The longest of the requests of a file that logs each of them."""
     source.guess(
         "kind", "requests", "each repeats the history: the longest of each are read"
@@ -207,7 +211,7 @@ def join_requests(requests: list[Request], source) -> list[Dialog]:
     return longest_dialogs(requests, times_given(requests), source)
 
 
-def times_given(requests: Sequence[Request]) -> Counter[int]:
+def times_given(requests: Sequence[LoggedRequest]) -> Counter[int]:
     """How often each reply was given, by its history.
 
     As often as it was logged: two dialogs may begin with the same words. If it was not, then once
@@ -230,7 +234,7 @@ def times_given(requests: Sequence[Request]) -> Counter[int]:
     return times
 
 
-def join_thread(thread: list[Request], source) -> list[Dialog]:
+def join_thread(thread: list[LoggedRequest], source) -> list[Dialog]:
     """The longest of the requests of one thread, in which each reply was given once."""
     if len(thread) == 1:
         return [thread[0].dialog]
@@ -244,7 +248,7 @@ def join_thread(thread: list[Request], source) -> list[Dialog]:
 
 
 def longest_dialogs(
-    requests: list[Request], times: Counter[int], source
+    requests: list[LoggedRequest], times: Counter[int], source
 ) -> list[Dialog]:
     """The dialogs of the requests that bring a reply which no longer one has.
 
@@ -280,7 +284,7 @@ def longest_dialogs(
     return [request.dialog for request in requests if id(request) in kept]
 
 
-def n_known_before(request: Request, left: Counter[int]) -> int:
+def n_known_before(request: LoggedRequest, left: Counter[int]) -> int:
     """How much of the talk of a request other dialogs have, up to their last common reply."""
     n_known = 0
     for n, history in enumerate(request.histories):
@@ -289,7 +293,7 @@ def n_known_before(request: Request, left: Counter[int]) -> int:
     return n_known
 
 
-def take_for_context(request: Request, n: int) -> None:
+def take_for_context(request: LoggedRequest, n: int) -> None:
     """Make so much of the talk of a request context only."""
     if n:
         end = request.places[n - 1] + 1
@@ -297,23 +301,23 @@ def take_for_context(request: Request, n: int) -> None:
         utterances[:end] = as_script(utterances[:end])
 
 
-def take_over(reply: Utterance, request: Request) -> None:
+def take_over(reply: Utterance, request: LoggedRequest) -> None:
     """Give a reply the ratings and the model that it had where it was logged."""
     last = request.dialog.utterances[-1]
     reply.ratings += [*request.dialog.ratings, *last.ratings]
     reply.system = reply.system or last.system or request.dialog.system
 
 
-def threads_of(requests: list[Request]) -> dict[str, list[Request]]:
+def threads_of(requests: list[LoggedRequest]) -> dict[str, list[LoggedRequest]]:
     """Requests by the ids of their threads; one without an id is a thread of its own."""
-    threads: dict[str, list[Request]] = {}
+    threads: dict[str, list[LoggedRequest]] = {}
     for number, request in enumerate(requests):
         name = request.dialog.id or f"request {number}"
         threads.setdefault(name, []).append(request)
     return threads
 
 
-def are_of_session(thread: list[Request]) -> bool:
+def are_of_session(thread: list[LoggedRequest]) -> bool:
     """Whether the requests of an id are of a user who goes on, not of an agent at one task.
 
     The calls of an agent all begin with what it was asked.
@@ -321,7 +325,7 @@ def are_of_session(thread: list[Request]) -> bool:
     return hold_histories(thread) or hold_no_history(thread)
 
 
-def hold_histories(thread: list[Request]) -> bool:
+def hold_histories(thread: list[LoggedRequest]) -> bool:
     """Whether a user goes on, in one of the requests of an id, after the reply to another.
 
     The calls of an agent in one trace go on from each other, too, but without the user's words.
@@ -339,7 +343,7 @@ def hold_histories(thread: list[Request]) -> bool:
     return False
 
 
-def begin_anew(thread: list[Request]) -> bool:
+def begin_anew(thread: list[LoggedRequest]) -> bool:
     """Whether each request of a session holds only what was asked at a time, and what came back.
 
     One that failed has no answer, and one that called a tool may have several; most have one.
@@ -356,13 +360,13 @@ def begin_anew(thread: list[Request]) -> bool:
     return len(thread) > 1 and 1 in n_answers
 
 
-def hold_no_history(thread: list[Request]) -> bool:
+def hold_no_history(thread: list[LoggedRequest]) -> bool:
     """Whether each request of a session begins anew, and not only as what is asked again does."""
     first = {request.histories[0] for request in thread if request.histories}
     return begin_anew(thread) and len(first) > 1
 
 
-def woven_requests(thread: list[Request]) -> Dialog:
+def woven_requests(thread: list[LoggedRequest]) -> Dialog:
     """One dialog of the requests of a session that hold no history, in the order of time."""
     thread = sorted(thread, key=lambda request: request.dialog.utterances[-1].time)
     dialog = Dialog(thread[0].dialog.id, [], thread[0].dialog.system)
@@ -376,7 +380,7 @@ def woven_requests(thread: list[Request]) -> Dialog:
     return dialog
 
 
-def asks_again(request: Request, before: Request) -> bool:
+def asks_again(request: LoggedRequest, before: LoggedRequest) -> bool:
     """Whether a request repeats one that had no answer, or brings more, as after a tool.
 
     It then takes over the ratings of the one before.
@@ -391,7 +395,7 @@ def asks_again(request: Request, before: Request) -> bool:
     return True
 
 
-def find_sessions(requests: list[Request]) -> None:
+def find_sessions(requests: list[LoggedRequest]) -> None:
     """Give a request without an id that of a session which it fits, if there is one.
 
     It fits a session that has its talk, and did not log it; else one that ends where it goes on, or
@@ -423,7 +427,7 @@ class Sessions:
         self.ending: defaultdict[int, list[str]] = defaultdict(list)
         self.unlogged: defaultdict[int, list[str]] = defaultdict(list)
 
-    def add(self, name: str, thread: list[Request]) -> None:
+    def add(self, name: str, thread: list[LoggedRequest]) -> None:
         """Add a session with all of its requests."""
         gone_on = {history for request in thread for history in request.histories[:-1]}
         logged = {request.histories[-1] for request in thread if request.has_reply}
@@ -435,7 +439,7 @@ class Sessions:
             if history not in logged:
                 self.unlogged[history].append(name)
 
-    def lacking(self, request: Request) -> str | None:
+    def lacking(self, request: LoggedRequest) -> str | None:
         """A session that has the talk of a request, and did not log its reply; it does so now."""
         if not request.histories:
             return None
@@ -445,7 +449,7 @@ class Sessions:
         names = self.unlogged.get(history)
         return names.pop() if names else None
 
-    def gone_on_from(self, request: Request, elsewhere: set[int]) -> str | None:
+    def gone_on_from(self, request: LoggedRequest, elsewhere: set[int]) -> str | None:
         """A session that a request goes on from, and then has; it may as well do so elsewhere."""
         answers = request.answers()
         if request.has_reply:
@@ -473,12 +477,12 @@ class Sessions:
             self.unlogged[new[-1]].pop()
 
 
-def join_windows(thread: list[Request], source) -> list[Request]:
+def join_windows(thread: list[LoggedRequest], source) -> list[LoggedRequest]:
     """The requests of a thread, of which some may hold only the last messages.
 
     Such a request begins as no other one does, but with the end of the one before.
     """
-    whole: list[Request] = []
+    whole: list[LoggedRequest] = []
     beginnings = set()
     for request in thread:
         if not request.histories:
@@ -487,7 +491,7 @@ def join_windows(thread: list[Request], source) -> list[Request]:
         if whole and request.histories[0] not in beginnings:
             overlap = n_overlapping(whole[-1].talk(), request.talk())
             if overlap:
-                whole[-1] = go_on(whole[-1], request, overlap)
+                whole[-1] = with_window(whole[-1], request, overlap)
                 source.exclude("dialogs", "go on from the last messages of another")
                 continue
         beginnings.add(request.histories[0])
@@ -495,7 +499,9 @@ def join_windows(thread: list[Request], source) -> list[Request]:
     return whole
 
 
-def go_on(earlier: Request, request: Request, overlap: int) -> Request:
+def with_window(
+    earlier: LoggedRequest, request: LoggedRequest, overlap: int
+) -> LoggedRequest:
     """An earlier request of a thread with what a later one brings after so many utterances."""
     new = request.dialog.utterances[request.places[overlap - 1] + 1 :]
     for utterance in new:
