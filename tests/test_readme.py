@@ -249,7 +249,8 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
             is_clear = over_all["low"] > 0 or over_all["high"] < 0
             n_turned += is_clear and over_all["value"] * row.value < 0
     told(
-        f"of {n_correlations} correlations of metrics with ratings (six corpora), {n_turned} are"
+        f"{n_correlations} correlations of metrics with ratings (six corpora). "
+        f"Purple: {n_turned} that are"
     )
     assert len(shown) == 6
 
@@ -274,7 +275,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     fed = saved.loc["gpt4_fed"]
     ji = saved.loc["gpt4_reliable"]
     told(
-        f"a bot's mean rating takes {fed.saved:.0f} % fewer human ratings on FED's dialogs "
+        f"as precise with {fed.saved:.0f} % fewer human ratings on FED's dialogs "
         f"(95 % interval {fed.low:.0f} to {fed.high:.0f}), and {ji.saved:.0f} % "
         f"fewer on Ji et al.'s ({ji.low:.0f} to {ji.high:.0f})"
     )
