@@ -225,3 +225,77 @@ def test_the_rating_of_a_step_with_a_tool_is_of_the_reply_after_it(tmp_path):
     turns = read_turns(file)
     assert turns["response"].tolist() == ["At four."]
     assert turns["human_thumb"].tolist() == [1]
+
+
+def rows_of(tmp_path, *rows):
+    """A table of the replies in rows of Langfuse."""
+    file = tmp_path / "log.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return read_turns(file)
+
+
+def said(*texts):
+    """Messages of the user and the bot in turn."""
+    sides = ["user", "assistant"]
+    return [{"role": sides[n % 2], "content": text} for n, text in enumerate(texts)]
+
+
+def trace(second, *texts, session="s", **fields):
+    """A trace whose last text is what came out."""
+    *history, output = said(*texts)
+    return {
+        **langfuse(START + timedelta(seconds=second), session, history, output),
+        **fields,
+    }
+
+
+def test_a_regenerated_reply_after_a_switch_of_the_model(tmp_path):
+    turns = rows_of(
+        tmp_path,
+        trace(1, "Hi", "Hello", model="a"),
+        trace(2, "Hi", "Hello", "Tea?", "No", model="b"),
+        trace(3, "Hi", "Hello", "Tea?", "Yes", model="b"),
+    )
+    systems = dict(zip(turns["response"], turns["system"], strict=True))
+    assert systems == {"Hello": "a", "No": "b", "Yes": "b"}
+    assert len(turns) == 3
+
+
+def test_two_answers_to_one_question_in_one_trace_do_not_follow_each_other(tmp_path):
+    about = {"type": "GENERATION", "sessionId": None}
+    turns = rows_of(
+        tmp_path,
+        trace(1, "Tea?", "No", traceId="1", **about),
+        trace(2, "Tea?", "Yes", traceId="1", **about),
+        trace(3, "Tea?", "Yes", "When?", "Now", traceId="2", **about),
+    )
+    contexts = Counter(
+        zip(map(tuple, turns["context"]), turns["response"], strict=True)
+    )
+    assert contexts == {
+        (("Tea?",), "No"): 1,
+        (("Tea?",), "Yes"): 1,
+        (("Tea?", "Yes", "When?"), "Now"): 1,
+    }
+
+
+def test_two_empty_replies_in_a_row_count_once_in_all_branches(tmp_path):
+    history = [*said("Hi", ""), {"role": "assistant", "content": ""}, *said("Well?")]
+    rows = []
+    for second, text in enumerate(["No", "Yes"]):
+        time = START + timedelta(seconds=second)
+        rows.append(
+            langfuse(time, "s", history, {"role": "assistant", "content": text})
+        )
+    turns = rows_of(tmp_path, *rows)
+    assert sorted(turns["response"]) == ["", "", "No", "Yes"]
+
+
+def test_the_name_of_a_session_may_be_any(tmp_path):
+    turns = rows_of(
+        tmp_path,
+        trace(1, "Hi", "Ho", session="request 2"),
+        trace(2, "Hi", "Ho", "Tea?", "No", session="request 2"),
+        trace(3, "Hi", "Ho", session=None),
+    )
+    assert sorted(turns["response"]) == ["Ho", "Ho", "No"]

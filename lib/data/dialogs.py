@@ -399,12 +399,14 @@ def reply_rows(dialogs: Sequence[Dialog], report: ImportReport) -> Iterator[dict
         of_system = sum(u.speaker.casefold() == "system" for u in utterances)
         if of_system and "system" not in {name.casefold() for name in bots}:
             report.notes["by a speaker named 'system', kept as context"] += of_system
-        first = utterances[positions[0]]
-        key = (first.system or dialog.system or first.speaker, dialog.id)
-        occurrences[key] += 1
+        replies = [utterances[position] for position in positions]
+        systems = {reply.system or dialog.system or reply.speaker for reply in replies}
+        occurrence = 1 + max(occurrences[system, dialog.id] for system in systems)
+        for system in systems:
+            occurrences[system, dialog.id] = occurrence
         name = dialog.id
-        if occurrences[key] > 1:
-            name += f" ({occurrences[key]})"
+        if occurrence > 1:
+            name += f" ({occurrence})"
         threaded = is_threaded(dialog)
         by_id = {utterance.id: utterance for utterance in dialog.utterances}
         for position in positions:

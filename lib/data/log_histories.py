@@ -59,10 +59,13 @@ def read_request(dialog: Dialog, scope: str = "") -> LoggedRequest:
     for place, utterance in enumerate(utterances):
         if is_talk(utterance):
             so_far = hash((so_far, speaker_and_words(utterance)))
-        elif not is_empty_reply(utterance):
+            histories.append(so_far)
+        elif is_empty_reply(utterance):
+            before = histories[-1] if histories else so_far
+            histories.append(hash((before, "")))
+        else:
             continue
         places.append(place)
-        histories.append(so_far if is_talk(utterance) else hash((so_far, "")))
     talk = [utterances[place] for place in places]
     replies = [utterance.role == "assistant" for utterance in talk]
     if talk and talk[-1].role is None and not any(replies):
@@ -109,6 +112,7 @@ def join_histories(
     ]
     check_windows([request.dialog for request in nameless])
     log_each = log_each_request(nameless)
+    weave = weave and (by_session or not log_each)
     sessions: list[Dialog] = []
     others: list[Dialog] = []
     for thread in threads.values():
@@ -124,7 +128,7 @@ def join_histories(
     return sessions + others
 
 
-def log_no_histories(threads: Mapping[str, list[LoggedRequest]]) -> bool:
+def log_no_histories(threads: Mapping[str | int, list[LoggedRequest]]) -> bool:
     """Whether the requests of most threads hold only what was asked at a time."""
     n_with = sum(map(hold_histories, threads.values()))
     n_without = sum(map(hold_no_history, threads.values()))
@@ -132,7 +136,7 @@ def log_no_histories(threads: Mapping[str, list[LoggedRequest]]) -> bool:
 
 
 def take_names_of_requests(
-    threads: Mapping[str, list[LoggedRequest]],
+    threads: Mapping[str | int, list[LoggedRequest]],
 ) -> dict[int, str]:
     """The ids that only one request has, which may be its own and no session's; it loses it.
 
@@ -163,7 +167,8 @@ def leave_out_empty_calls(dialogs: list[Dialog]) -> None:
 def is_call_with_result(utterance: Utterance, following: Utterance) -> bool:
     """Whether an empty message of the bot stands before the result of a tool."""
     is_empty = utterance.text == "" and utterance.role == "assistant"
-    return is_empty and (following.role == "tool" or following.text == "")
+    is_blank = following.role == "user" and following.text == ""
+    return is_empty and (following.role == "tool" or is_blank)
 
 
 def without_beginnings(
@@ -267,6 +272,9 @@ def longest_dialogs(
             continue
         kept.add(id(request))
         take_for_context(request, n_known)
+        if request.has_reply:
+            logged = request.dialog.utterances[-1]
+            logged.system = logged.system or request.dialog.system
         reply = None
         for n in reversed(range(n_known, len(request.histories))):
             history = request.histories[n]
@@ -308,12 +316,11 @@ def take_over(reply: Utterance, request: LoggedRequest) -> None:
     reply.system = reply.system or last.system or request.dialog.system
 
 
-def threads_of(requests: list[LoggedRequest]) -> dict[str, list[LoggedRequest]]:
+def threads_of(requests: list[LoggedRequest]) -> dict[str | int, list[LoggedRequest]]:
     """Requests by the ids of their threads; one without an id is a thread of its own."""
-    threads: dict[str, list[LoggedRequest]] = {}
+    threads: dict[str | int, list[LoggedRequest]] = {}
     for number, request in enumerate(requests):
-        name = request.dialog.id or f"request {number}"
-        threads.setdefault(name, []).append(request)
+        threads.setdefault(request.dialog.id or number, []).append(request)
     return threads
 
 
@@ -405,9 +412,9 @@ def find_sessions(requests: list[LoggedRequest]) -> None:
     if not without_id:
         return
     sessions = Sessions()
-    for name, thread in threads_of(requests).items():
+    for thread in threads_of(requests).values():
         if thread[0].dialog.id:
-            sessions.add(name, thread)
+            sessions.add(thread[0].dialog.id, thread)
     logged_elsewhere = set()
     for request in sorted(without_id, key=lambda r: len(r.histories)):
         name = sessions.lacking(request)
@@ -483,31 +490,32 @@ def join_windows(thread: list[LoggedRequest], source) -> list[LoggedRequest]:
     Such a request begins as no other one does, but with the end of the one before.
     """
     whole: list[LoggedRequest] = []
+    without_words = [request for request in thread if not request.histories]
     beginnings = set()
+    talk: list[tuple[str, str]] = []  # of the last one, and of what goes on from it
     for request in thread:
         if not request.histories:
-            whole.append(request)
             continue
-        if whole and request.histories[0] not in beginnings:
-            overlap = n_overlapping(whole[-1].talk(), request.talk())
-            if overlap:
-                whole[-1] = with_window(whole[-1], request, overlap)
-                source.exclude("dialogs", "go on from the last messages of another")
-                continue
+        begins_alike = request.histories[0] in beginnings
+        overlap = 0 if begins_alike else n_overlapping(talk, request.talk())
+        if overlap:
+            take_window(whole[-1].dialog, request, overlap)
+            talk += request.talk()[overlap:]
+            source.exclude("dialogs", "go on from the last messages of another")
+            continue
         beginnings.add(request.histories[0])
         whole.append(request)
-    return whole
+        talk = request.talk()
+    return without_words + [read_request(request.dialog) for request in whole]
 
 
-def with_window(
-    earlier: LoggedRequest, request: LoggedRequest, overlap: int
-) -> LoggedRequest:
-    """An earlier request of a thread with what a later one brings after so many utterances."""
+def take_window(dialog: Dialog, request: LoggedRequest, overlap: int) -> None:
+    """Add to a dialog what a later request of its thread brings after so many utterances."""
     new = request.dialog.utterances[request.places[overlap - 1] + 1 :]
     for utterance in new:
         utterance.system = utterance.system or request.dialog.system
-    earlier.dialog.utterances += new
-    return read_request(earlier.dialog)
+    new[-1].ratings += request.dialog.ratings
+    dialog.utterances += new
 
 
 def n_overlapping(talk: list[tuple], others: list[tuple]) -> int:
