@@ -299,3 +299,16 @@ def test_the_name_of_a_session_may_be_any(tmp_path):
         trace(3, "Hi", "Ho", session=None),
     )
     assert sorted(turns["response"]) == ["Ho", "Ho", "No"]
+
+
+def test_scores_of_traces_without_any_id_are_of_their_replies(tmp_path):
+    rows = []
+    for end, value in ((2, 1), (4, 0), (6, 1)):
+        row = trace(end, *["Hi", "Ho", "Tea?", "No", "Why?", "So"][:end], session=None)
+        del row["sessionId"]
+        row["scores"] = [{"name": "thumb", "value": value, "source": "ANNOTATION"}]
+        rows.append(row)
+    for order in (rows, rows[::-1], [rows[1], rows[2], rows[0]]):
+        turns = rows_of(tmp_path, *order)
+        thumbs = dict(zip(turns["response"], turns["human_thumb"], strict=True))
+        assert thumbs == {"Ho": 1, "No": 0, "So": 1}

@@ -397,6 +397,8 @@ FORMATS = [  # in the order in which signatures are tried
     LogFormat("langfuse", "Langfuse traces",
               ("sessionId", "input", "output"), traces.read_langfuse),
     LogFormat("langfuse", "Langfuse traces",
+              ("input", "output", "scores[].source=API,ANNOTATION,EVAL"), traces.read_langfuse),
+    LogFormat("langfuse", "Langfuse traces",
               ("id", "timestamp", "name", "input", "output", "tags", "userId|htmlPath"),
               traces.read_langfuse),
     LogFormat("langfuse", "Langfuse observations",
