@@ -312,3 +312,26 @@ def test_scores_of_traces_without_any_id_are_of_their_replies(tmp_path):
         turns = rows_of(tmp_path, *order)
         thumbs = dict(zip(turns["response"], turns["human_thumb"], strict=True))
         assert thumbs == {"Ho": 1, "No": 0, "So": 1}
+
+
+@pytest.mark.parametrize("first", ["Hi", "Tea?"])
+def test_a_request_for_a_title_stands_between_windows(first, tmp_path):
+    talk = [first, "a1", "b", "a2", "Hi", "a3", "d", "a4", "e", "a5"]
+    rows = [trace(end, *talk[max(0, end - 4) : end]) for end in range(2, 11, 2)]
+    rows.insert(2, trace(5, "Write a title", "Tea"))
+    turns = rows_of(tmp_path, *rows)
+    contexts = dict(zip(turns["response"], turns["context"], strict=True))
+    expected = {talk[end]: talk[:end] for end in range(1, 10, 2)}
+    assert contexts == expected | {"Tea": ["Write a title"]}
+    assert len(turns) == 6
+
+
+def test_requests_that_begin_later_for_a_while_are_joined(tmp_path):
+    talk = ["Hi", "a1", "b", "a2", "c", "a3", "d", "a4", "e", "a5"]
+    starts = {2: 0, 4: 0, 6: 2, 8: 2, 10: 6}
+    turns = rows_of(
+        tmp_path, *[trace(end, *talk[start:end]) for end, start in starts.items()]
+    )
+    contexts = dict(zip(turns["response"], turns["context"], strict=True))
+    assert contexts == {talk[end]: talk[:end] for end in range(1, 10, 2)}
+    assert len(turns) == 5

@@ -10,6 +10,7 @@ from lib.data.file_contents import UnknownFormat
 from lib.data.log_parts import as_script, is_talk
 
 WINDOWS_LOOKED_AT = 200
+WINDOWS_OF = 3  # dialogs, from the last of which a request may go on
 
 
 @dataclass(eq=False)
@@ -487,26 +488,42 @@ class Sessions:
 def join_windows(thread: list[LoggedRequest], source) -> list[LoggedRequest]:
     """The requests of a thread, of which some may hold only the last messages.
 
-    Such a request begins as no other one does, but with the end of the one before.
+    Such a request goes on from no reply as the others have it, but begins with the end of one of
+    those before. Another request, as for a title, may stand between.
     """
-    whole: list[LoggedRequest] = []
-    without_words = [request for request in thread if not request.histories]
-    beginnings = set()
-    talk: list[tuple[str, str]] = []  # of the last one, and of what goes on from it
+    whole = [request for request in thread if not request.histories]
+    known: set[int] = set()
+    latest: deque[tuple[Dialog, list]] = deque(
+        maxlen=WINDOWS_OF
+    )  # with all talk so far
     for request in thread:
         if not request.histories:
             continue
-        begins_alike = request.histories[0] in beginnings
-        overlap = 0 if begins_alike else n_overlapping(talk, request.talk())
-        if overlap:
-            take_window(whole[-1].dialog, request, overlap)
-            talk += request.talk()[overlap:]
+        words = request.talk()
+        earlier, overlap = None, 0
+        if not any(request.histories[place] in known for place in request.answers()):
+            earlier, overlap = overlapping(latest, words)
+        if earlier:
+            dialog, talk = earlier
+            take_window(dialog, request, overlap)
+            talk += words[overlap:]
             source.exclude("dialogs", "go on from the last messages of another")
-            continue
-        beginnings.add(request.histories[0])
-        whole.append(request)
-        talk = request.talk()
-    return without_words + [read_request(request.dialog) for request in whole]
+        else:
+            whole.append(request)
+            known.update(request.histories)
+            latest.append((request.dialog, words))
+    return [read_request(request.dialog) for request in whole]
+
+
+def overlapping(
+    latest: deque[tuple[Dialog, list]], words: list
+) -> tuple[tuple[Dialog, list] | None, int]:
+    """The latest dialog whose talk ends as a request begins, and in how many utterances."""
+    for dialog, talk in reversed(latest):
+        n = n_overlapping(talk, words)
+        if n:
+            return (dialog, talk), n
+    return None, 0
 
 
 def take_window(dialog: Dialog, request: LoggedRequest, overlap: int) -> None:
