@@ -398,3 +398,12 @@ def test_rows_that_answer_each_other_in_a_circle_are_read(tmp_path):
     file = file_with(tmp_path, "circle.csv", "\n".join(rows))
     turns = read_turns(file, options={"bot": "bot"})
     assert turns["response"].tolist() == ["Ho"]
+
+
+def test_marks_of_empathetic_dialogues_are_named(tmp_path):
+    head = "conv_id,utterance_idx,context,prompt,speaker_idx,utterance,selfeval,tags"
+    rows = ["c,1,sad,p,1,Hi_comma_ you,5|5|5_4|5|5,", "c,2,sad,p,2,Ho,5|5|5_4|5|5,"]
+    turns = read_turns(file_with(tmp_path, "train.csv", "\n".join([head, *rows])))
+    assert turns["response"].tolist() == ["Ho"]
+    reasons = [reason for _, _, reason, _ in turns.attrs["guesses"]]
+    assert any(reason.startswith("selfeval holds marks") for reason in reasons)

@@ -109,6 +109,9 @@ def read_empathetic(rows: list[dict], source) -> list[Dialog]:
     dialogs: dict[str, Dialog] = {}
     first_speaker = {}
     rows = sorted(rows, key=lambda row: int(row["utterance_idx"]))
+    if any(row.get("selfeval") for row in rows):
+        reason = "selfeval holds marks of both people, and does not say of what"
+        source.guess("columns", "rating: none", reason)
     for row in rows:
         name = row["conv_id"]
         dialog = dialogs.setdefault(name, Dialog(name, []))
