@@ -189,9 +189,16 @@ UNITS = ["Humanness:", "\n", " ", "a", "4", "(", '"', "<think>", "-", ".", "~~",
 def test_no_reply_takes_more_time_than_its_length_calls_for(unit, end):
     """Patterns that go back over a text took seconds at 20,000 characters; a longer one is none."""
     for length in (19_000, 10**6):
-        started = time.process_time()
-        parse_reply(unit * (length // len(unit)) + end, DETAIL)
-        assert time.process_time() - started < 0.5
+        text = unit * (length // len(unit)) + end
+        # A busy machine may hold up one attempt, and not three.
+        assert any(seconds_to_parse(text) < 0.5 for _ in range(3))
+
+
+def seconds_to_parse(text):
+    """CPU seconds that a reply takes."""
+    started = time.process_time()
+    parse_reply(text, DETAIL)
+    return time.process_time() - started
 
 
 @pytest.mark.parametrize(
