@@ -100,7 +100,7 @@ def join_histories(
     leave_out_empty_calls(dialogs)
     requests = [read_request(dialog) for dialog in dialogs]
     threads = threads_of(requests)
-    weave = log_no_histories(threads)
+    begin_each_time_anew = log_no_histories(threads)
     names: dict[int, str] = {}
     if not by_session and any(map(are_of_session, threads.values())):
         by_session = True
@@ -113,7 +113,7 @@ def join_histories(
     ]
     check_windows([request.dialog for request in nameless])
     log_each = log_each_request(nameless)
-    weave = weave and (by_session or not log_each)
+    weave = begin_each_time_anew and (by_session or not log_each)
     sessions: list[Dialog] = []
     others: list[Dialog] = []
     for thread in threads.values():
@@ -248,9 +248,8 @@ def join_thread(thread: list[LoggedRequest], source) -> list[Dialog]:
     if all(utterances and utterances[0].time for utterances in last):
         thread = sorted(thread, key=lambda request: request.dialog.utterances[-1].time)
     thread = join_windows(thread, source)
-    talk_so_far = {history for request in thread for history in request.histories}
-    once = Counter(talk_so_far)
-    return longest_dialogs(thread, once, source)
+    histories = {history for request in thread for history in request.histories}
+    return longest_dialogs(thread, Counter(histories), source)
 
 
 def longest_dialogs(
@@ -493,37 +492,41 @@ def join_windows(thread: list[LoggedRequest], source) -> list[LoggedRequest]:
     """
     whole = [request for request in thread if not request.histories]
     known: set[int] = set()
-    latest: deque[tuple[Dialog, list]] = deque(
-        maxlen=WINDOWS_OF
-    )  # with all talk so far
+    extended: set[int] = set()  # dialogs, by their identity
+    # Dialogs, each with all of its talk so far.
+    latest: deque[tuple[Dialog, list]] = deque(maxlen=WINDOWS_OF)
     for request in thread:
         if not request.histories:
             continue
         words = request.talk()
-        earlier, overlap = None, 0
+        found = None
         if not any(request.histories[place] in known for place in request.answers()):
-            earlier, overlap = overlapping(latest, words)
-        if earlier:
-            dialog, talk = earlier
+            found = overlapping(latest, words)
+        if found:
+            dialog, talk, overlap = found
             take_window(dialog, request, overlap)
             talk += words[overlap:]
+            extended.add(id(dialog))
             source.exclude("dialogs", "go on from the last messages of another")
         else:
             whole.append(request)
             known.update(request.histories)
             latest.append((request.dialog, words))
-    return [read_request(request.dialog) for request in whole]
+    return [
+        read_request(request.dialog) if id(request.dialog) in extended else request
+        for request in whole
+    ]
 
 
 def overlapping(
     latest: deque[tuple[Dialog, list]], words: list
-) -> tuple[tuple[Dialog, list] | None, int]:
+) -> tuple[Dialog, list, int] | None:
     """The latest dialog whose talk ends as a request begins, and in how many utterances."""
     for dialog, talk in reversed(latest):
         n = n_overlapping(talk, words)
         if n:
-            return (dialog, talk), n
-    return None, 0
+            return dialog, talk, n
+    return None
 
 
 def take_window(dialog: Dialog, request: LoggedRequest, overlap: int) -> None:
