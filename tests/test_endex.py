@@ -549,6 +549,27 @@ def test_options_that_do_not_apply_are_refused():
         endex.endex_scores(turns(["ok"]), context_turns=0)
 
 
+@pytest.mark.parametrize("packaged", [True, False])
+def test_a_batch_holds_the_tokens_that_were_asked_for(run, packaged, monkeypatch):
+    table = turns(["no", "We swam in the lake at dawn.", "so cold that we sang"])
+    model = scoring.PACKAGED if packaged else run.folder
+    exact = endex.endex_scores(table, model)
+    batches = []
+    pad_batch = models.pad_batch
+
+    def padded(model, rows, *columns):
+        batches.append(len(rows))
+        return pad_batch(model, rows, *columns)
+
+    monkeypatch.setattr(models, "pad_batch", padded)
+    np.testing.assert_allclose(
+        endex.endex_scores(table, model, batch_tokens=1), exact, atol=1e-6
+    )
+    assert batches == [1, 1, 1]
+    endex.endex_scores(table, model, batch_tokens=1000)
+    assert batches == [1, 1, 1, 3]
+
+
 def test_missing_replies_are_nan_and_other_models_refused(run, tmp_path):
     scores = endex.endex_scores(turns([None, "ok"]), run.folder)
     assert np.isnan(scores[0]) and 0 <= scores[1] <= 1

@@ -227,13 +227,17 @@ class TrainedLayers(torch.nn.Module):
 
 
 def load_classifier(
-    model: str | Path, device=None, dtype: str = "float32", revision: str | None = None
+    model: str | Path,
+    device=None,
+    dtype: str = "float32",
+    revision: str | None = None,
+    batch_tokens: int | None = None,
 ) -> tuple[models.Model, int]:
     """A network that was trained here, or a classifier of the hub, and the tokens of its pairs.
 
     Args:
         model: folder of a run, weights with a card of the same name beside them, or a hub id.
-        device, dtype, revision: as in `models.load_classifier`.
+        device, dtype, revision, batch_tokens: as in `models.load_classifier`.
 
     Raises:
         CheckpointError: the model cannot be loaded.
@@ -249,6 +253,7 @@ def load_classifier(
     max_length = trained.get("max_length", 128)
     if not trained.get("frozen_layers"):
         options = {"device": device, "dtype": dtype, "revision": revision}
+        options["batch_tokens"] = batch_tokens
         return models.load_classifier(model, **options), max_length
     if dtype != "float32" or revision:
         raise ValueError(f"{model} has frozen layers: leave out dtype and revision")
@@ -266,7 +271,8 @@ def load_classifier(
     )
     network.load_state_dict(load_file(weights))
     device = torch.device(device or models.default_device())
-    return models.Model(network.eval().to(device), tokenizer, device), max_length
+    loaded = models.Model(network.eval().to(device), tokenizer, device, batch_tokens)
+    return loaded, max_length
 
 
 def encode_context_pairs(

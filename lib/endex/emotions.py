@@ -44,7 +44,7 @@ def positive_emotion(
     Args:
         texts: n texts.
         model: "embedded", or the folder or hub id of a GoEmotions classifier.
-        options: `device`, `dtype`, `revision` of `models.load_classifier`.
+        options: `device`, `dtype`, `revision`, `batch_tokens` of `models.load_classifier`.
 
     Returns:
         Shape (n,), range 0-1, higher is more positive; NaN for a missing or empty text.

@@ -42,8 +42,8 @@ def endex_scores(
         model: "packaged", which scripts/train_endex.py trained; the folder of a run; or the
             hub id of a classifier of two classes (label 1 engaging).
         max_length: tokens of a pair; the longer text is cut first. As in training by default.
-        options: `device`, `dtype`, `revision` of `models.load_classifier`. A network with frozen
-            layers, such as the packaged one, takes no dtype and no revision.
+        options: `device`, `dtype`, `revision`, `batch_tokens` of `models.load_classifier`. A
+            network with frozen layers, such as the packaged one, takes no dtype and no revision.
 
     Returns:
         Range 0-1, higher is more engaging, on `turns.index`. NaN where the reply is missing; an

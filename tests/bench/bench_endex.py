@@ -5,12 +5,14 @@
 Pairs are invented words with the length distribution of Reddit pairs (median 15 words a text, long
 tail). On a CPU a few hundred pairs are enough; on a GPU one epoch of 64,259 pairs is run with the
 shape of RoBERTa-large (random weights: speed does not depend on them), in bf16. The peer is the
-same network and optimizer on batches of 32 in random order, padded to the longest.
+same network and optimizer on batches of 32 in random order, padded to the longest. Scoring stands
+beside the text-classification pipeline of transformers.
 """
 
 import argparse
 import os
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +23,7 @@ import pandas as pd
 import random_networks
 import record
 import torch
+import transformers
 
 from lib import endex
 from lib import models as checkpoints
@@ -65,12 +68,12 @@ def train(data: pd.DataFrame, options: endex.TrainingOptions, batches) -> dict:
     }
 
 
-def score(data: pd.DataFrame, model, **options) -> dict:
-    turns = data.assign(context=[[text] for text in data["context"]])
-    endex.endex_scores(turns.head(8), model, **options)
+def timed(scores: Callable[[pd.DataFrame], object], data: pd.DataFrame) -> dict:
+    """Pairs a second, after a first call on few pairs that is not timed."""
+    scores(data.head(8))
     started = time.perf_counter()
     cpu = time.process_time()
-    endex.endex_scores(turns, model, **options)
+    scores(data)
     seconds = time.perf_counter() - started
     cpu = time.process_time() - cpu
     return {
@@ -79,6 +82,29 @@ def score(data: pd.DataFrame, model, **options) -> dict:
         "cpu_seconds": cpu,
         "pairs_per_second": len(data) / seconds,
     }
+
+
+def score(data: pd.DataFrame, model: str, **options) -> dict:
+    turns = data.assign(context=[[text] for text in data["context"]])
+    return timed(partial(endex.endex_scores, model=model, **options), turns)
+
+
+def score_by_pipeline(data: pd.DataFrame, model: str, batch_size: int, dtype) -> dict:
+    """The peer of `score`: transformers' own pipeline, batches in the order of the table."""
+    pipeline = transformers.pipeline(
+        "text-classification", model=model, tokenizer=model, dtype=dtype, top_k=None
+    )
+
+    def scores(pairs: pd.DataFrame) -> list:
+        texts = pairs[["context", "response"]].set_axis(["text", "text_pair"], axis=1)
+        return pipeline(
+            texts.to_dict("records"),
+            batch_size=batch_size,
+            truncation="longest_first",
+            max_length=128,
+        )
+
+    return timed(scores, data)
 
 
 def main() -> None:
@@ -106,15 +132,19 @@ def main() -> None:
         network, tokenizer = classifier.build_classifier(encoder, 0)
         network.save_pretrained(f"{temporary}/model")
         tokenizer.save_pretrained(f"{temporary}/model")
-        dtype = {"dtype": "bfloat16"} if gpu else {}
-        rows.append(
-            {"what": "score, ours", **score(data, f"{temporary}/model", **dtype)}
-        )
+        dtype = "bfloat16" if gpu else "float32"
+        model = f"{temporary}/model"
+        rows.append({"what": "score, ours", **score(data, model, dtype=dtype)})
+        for batch_size in (32, 128):
+            what = f"score, pipeline of transformers in batches of {batch_size}"
+            peer = score_by_pipeline(data, model, batch_size, getattr(torch, dtype))
+            rows.append({"what": what, **peer})
         parameters = sum(p.numel() for p in network.base_model.encoder.parameters())
     table = pd.DataFrame(rows)
-    table["peer_cpu_over_ours"] = (
-        table["cpu_seconds"].shift(-1).where(table.index == 0) / (table["cpu_seconds"])
-    )
+    # The row below each of ours is its peer's.
+    ours = table["what"].isin(["train, ours", "score, ours"])
+    peer_cpu = table["cpu_seconds"].shift(-1)
+    table["peer_cpu_over_ours"] = (peer_cpu / table["cpu_seconds"]).where(ours)
     # Forward and backward: about 6 floating-point operations per weight and token.
     table["tflops"] = 6 * parameters * table["tokens_per_second"] / 1e12
     table["encoder"] = (

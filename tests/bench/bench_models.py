@@ -25,10 +25,10 @@ import random_networks
 import record
 import torch
 
-from lib import metrics, models
+from lib import endex, metrics, models
 from lib.metrics import classifiers, likelihood
 
-BATCHES = (512, 4_096, 16_384)  # tokens
+BATCHES = (512, 2_048, 16_384)  # tokens
 N_CPU = 10
 # As many follow-ups as FED has for its eight attributes of a turn.
 FOLLOW_UPS = {
@@ -60,11 +60,16 @@ def bertscore(turns: pd.DataFrame, *, checkpoint: str, **options) -> pd.Series:
     return metrics.bertscore(turns, encoder=checkpoint, layers=17, **options)
 
 
+def endex_scores(turns: pd.DataFrame, *, checkpoint: str, **options) -> pd.Series:
+    return endex.endex_scores(turns, checkpoint, **options)
+
+
 def dialogrpt(turns: pd.DataFrame, *, checkpoint: str, **options) -> pd.DataFrame:
     return classifiers.dialogrpt(turns, heads={"updown": checkpoint}, **options)
 
 
 METRICS = [
+    Measured("endex", "RoBERTa-large, two classes", 20_000, endex_scores),
     Measured("bertscore", "RoBERTa-large", 20_000, bertscore),
     Measured("bleurt", "BLEURT-20", 10_000, classifiers.bleurt),
     Measured("bartscore", "BART-large", 2_000, likelihood.bartscore),
