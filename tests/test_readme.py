@@ -226,7 +226,7 @@ def test_the_picture_of_the_readme_is_read_with_its_numbers():
     words = authors.query("corpus == 'usr_persona' and metric == 'words'")
     words = words.set_index("replies")["value"]
     told(f"(Spearman {written(words['all'])})")
-    told(f"among machines' replies lower ({written(words['machines only'])})")
+    told(f"among machines' replies, lower ({written(words['machines only'])})")
 
     pooled = authors[authors["replies"] == "all"].set_index(["corpus", "metric"])
     counts = pooled.groupby("metric").size()
@@ -287,7 +287,8 @@ def test_findings_of_the_readme_stand_in_the_tables():
     named = ", ".join(f"{name} {value}" for name, value in judges.items())
     n_dimensions = pd.read_csv(RESULTS / "08_strong_judges.csv")["dimension"].nunique()
     told(
-        f"Mean correlation with experts over {n_dimensions} dimensions (published scores): "
+        f"Mean correlation with experts over {n_dimensions} dimensions (Kumar et al.'s published "
+        "scores): "
         f"{named}; "
         f"another expert {strong['one more expert']}; a crowd {strong['crowd']}"
     )
@@ -296,10 +297,10 @@ def test_findings_of_the_readme_stand_in_the_tables():
     rule = rates.loc["bertscore_f1"]
     decided = rule["right"] + rule["wrong"]
     assert rule["wrong"] == 2
-    pairs = f"Of {rule['pairs']:.0f} pairs that people distinguish"
-    told(f"{pairs}, BERTScore decides {decided:.0f}, two of them wrongly")
+    pairs = f"Of {rule['pairs']:.0f} pairs whose ratings differ significantly"
+    told(f"{pairs}, BERTScore decides {decided:.0f} (two wrongly)")
     told(
-        f"up to {100 * rule['high']:.0f} % of its decisions on a new one may be wrong "
+        f"On a new corpus, up to {100 * rule['high']:.0f} % of its decisions may be wrong "
         "(upper 95 % bound)"
     )
     without = rates.loc["context_similarity"]
@@ -310,12 +311,11 @@ def test_findings_of_the_readme_stand_in_the_tables():
     distinct = once.isin(["reproduced", "close"]).sum()
     ledger = cells["status"].value_counts()
     good = ledger["reproduced"] + ledger["close"]
-    other = ledger[["differs", "misprint", "other data or model"]].sum()
-    compared = good + other
+    compared = good + ledger[["differs", "misprint", "other data or model"]].sum()
     assert compared + ledger[["not public", "not run"]].sum() == ledger.sum()
     told(
         f"Of {ledger.sum():,} table cells, {ledger['not public']} need data or models that are not "
         f"public and {ledger['not run']} were not run. Of the other {compared}, {good} ({distinct} "
-        f"distinct) are reproduced or close; {other} differ, are misprints, or rest on "
-        "substitute data or models"
+        f"without repeats) are reproduced or close; {ledger['other data or model']} rest on other "
+        f"data or models, {ledger['differs']} differ, and {ledger['misprint']} are misprints"
     )
