@@ -201,7 +201,7 @@ def forest_plot(table: pd.DataFrame) -> Figure:
         "correlation with people: mean over corpora (thick: its interval; "
         "thin: another corpus)"
     )
-    axes.legend(loc="lower right")
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     return figure
 
 
