@@ -21,7 +21,7 @@ reactions as (
 ),
 
 -- Pairs of a post (theta) and the comment it answers (sigma), with what each received.
--- A post without a reply has no median to compare with (equation 2), so it is no candidate.
+-- A post without a reply is no candidate: a choice of ours, which the paper does not state.
 pairs as (
     select post.id, post.parent, post.link, post.source, post.subreddit, post.created,
            post.score, post.controversial, post.usable, post.quote, post.toxicity,
