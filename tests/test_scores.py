@@ -156,7 +156,7 @@ WRONG = [
     (
         "mauve",
         {},
-        "unknown metric 'mauve'.* functions of lib.metrics, not metrics of a turn table",
+        "'mauve' is no metric of a turn table: .*a set of replies.*call lib.metrics.mauve",
     ),
 ]
 

@@ -78,7 +78,9 @@ def test_usl_h_without_a_masked_model_has_no_composition(trained):
     scores = metrics.usl_h(TURNS, **trained)
     assert scores["usl_h"].isna().all()
     assert scores["usl_h_valid"].notna().sum() == 6
-    with pytest.raises(ValueError, match="usl_h are functions of lib.metrics"):
+    with pytest.raises(
+        ValueError, match="its classifiers are trained first: call lib.metrics.usl_h"
+    ):
         metrics.compute(TURNS, ["usl_h"])
 
 

@@ -39,6 +39,13 @@ LIBRARIES = (
 #: Metrics by name; each module that defines metrics fills it when it is imported.
 METRICS: dict[str, "Metric"] = {}
 
+#: Functions of `lib.metrics` that are no metrics of a turn table, and why.
+FUNCTIONS = {
+    "mauve": "it compares a set of replies with a set of references, so a single turn has no "
+    "value: call lib.metrics.mauve",
+    "usl_h": "its classifiers are trained first: call lib.metrics.usl_h",
+}
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -106,16 +113,20 @@ def get_metric(name: str) -> Metric:
     """Return a registered metric.
 
     Raises:
-        ValueError: no such metric; names the nearest one.
+        ValueError: no such metric; names the nearest one, or says why it is a function only.
 
     >>> get_metric("bertscore").needs
     ('response', 'reference')
     """
     if name not in METRICS:
+        if name in FUNCTIONS:
+            raise ValueError(
+                f"{name!r} is no metric of a turn table: {FUNCTIONS[name]}"
+            )
         hint = suggest_name(name, METRICS) or "see lib.metrics.METRICS"
         raise ValueError(
             f"unknown metric {name!r}: {hint} (a metric of lib.endex or lib.psychology needs that "
-            "import; mauve and usl_h are functions of lib.metrics, not metrics of a turn table)"
+            "import)"
         )
     return METRICS[name]
 
