@@ -1,5 +1,8 @@
 """The runner: strict parameters, clear failures, clean and repeatable outputs."""
 
+import sys
+from types import SimpleNamespace
+
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
@@ -164,6 +167,32 @@ def test_other_parameters_write_beside_the_profile(project, monkeypatch):
     outputs.start("06", "public").table(pd.DataFrame({"x": [1]}), "beside")
     assert [p.name for p in project.rglob("*.csv")] == ["06_beside.csv"]
     assert (project / "build/own/results/06_beside.csv").is_file()
+
+
+@pytest.mark.parametrize("profile", ["sample", "public"])
+def test_a_file_of_the_users_writes_beside_the_profile(project, monkeypatch, profile):
+    """Also where its path was saved in the parameter cell, which then differs from nothing."""
+    monkeypatch.setattr(
+        outputs, "check_parameters", lambda *_: ParameterChanges({}, [])
+    )
+    run = outputs.start("14", profile, own=True)
+    run.table(pd.DataFrame({"x": [1]}), "scores")
+    run.reference(pd.DataFrame({"x": [1]}), "rules")
+    written = {path.relative_to(project).as_posix() for path in project.rglob("*.csv")}
+    assert written == {
+        "build/own/results/14_scores.csv",
+        "build/own/reference/14_rules.csv",
+    }
+
+
+def test_a_wrong_parameter_is_an_error_with_a_file_of_the_users(monkeypatch):
+    (path,) = (ROOT / "notebooks").glob("14_*.ipynb")
+    cells = nbformat.read(path, as_version=4).cells
+    (start,) = [cell.source for cell in cells if "runs.start(" in cell.source]
+    values = {"PROFILE": "sample", "SEED": 0, "DIALOGS": ["chats.csv"], "SHOW": -1}
+    monkeypatch.setitem(sys.modules, "__main__", SimpleNamespace(**values))
+    with pytest.raises(ValueError, match="SHOW\n.*greater than or equal to 1"):
+        exec(start, {"notebook_runs": outputs} | values)
 
 
 def test_models_reach_the_notebooks_that_take_them(project, monkeypatch):

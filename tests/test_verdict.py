@@ -169,9 +169,21 @@ def test_ratings_decide_before_metrics_and_descriptions_never(of_b, call, words)
     elif has_ratings:
         assert (verdict.decided_by, verdict.scores) == ("rating", ["human_fun"])
         assert np.isnan(verdict.wrong_share)
-        assert "This rests on 30 dialogs of a version." in verdict.explanation
+        assert (
+            "This rests on at least 30 dialogs of each version." in verdict.explanation
+        )
     else:
         assert verdict.decided_by == "metric" and "plain" not in verdict.scores
+
+
+def test_a_verdict_states_the_dialogs_of_the_score_that_has_fewest():
+    table = pd.DataFrame({"system": ["A", "B"] * 20, "agent": "x", "turn": 0})
+    table["dialog"] = [str(k) for k in range(40)]
+    table["human_fun"] = np.arange(40.0) % 3
+    table["human_tone"] = table["human_fun"].where(table.index < 10)
+    turns = table.assign(context=[[]] * 40)
+    (verdict,) = verdicts(differences(turns, turns[[]]))
+    assert "at least 5 dialogs of each version" in verdict.explanation
 
 
 def test_one_dialog_and_equal_scores_give_a_reason_and_no_p():

@@ -58,7 +58,8 @@ class Run:
     Attributes:
         number: two digits, as in the notebook's file name; its output files start with it.
         profile: "sample", "public" or "hub"; it names the output folders.
-        own: with parameters that are not the profile's; it writes to `build/own`.
+        own: with parameters that are not the profile's, or of a file of the user's; it writes to
+            `build/own`.
     """
 
     number: str
@@ -72,7 +73,7 @@ class Run:
         table = frame
         if any(frame.index.names):
             table = frame.reset_index()
-        if self.number == "yours":
+        if self.own:
             # No spreadsheet should run the texts of a user's file.
             table = table.map(escape_formula).rename(columns=escape_formula)
         path = self._path(kind, f"{name}.csv")
@@ -160,7 +161,7 @@ def stamp_synthetic(figure) -> None:
     figure.text(right, top, SAMPLE_STAMP, ha="right", va="top", fontsize=8, color="0.4")
 
 
-def start(number: str, profile: str, seed: int = 0) -> Run:
+def start(number: str, profile: str, seed: int = 0, own: bool = False) -> Run:
     """Begin a notebook: check its parameters, seed the random generators, set the figure style.
 
     Prints the profile, the versions of numpy, pandas and scipy, and every parameter whose value
@@ -172,6 +173,8 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
         profile: "sample", "public" or "hub".
         seed: for `random`, `numpy.random` and, if it is imported already, `torch`. Functions of
             `lib` that draw at random have a seed of their own.
+        own: write to `build/own` in any case: the notebook reads a file of the user's, whose name
+            may have been saved in the parameter cell.
 
     Raises:
         ValueError: for an unknown profile, an unknown parameter or a parameter of the wrong type.
@@ -203,6 +206,8 @@ def start(number: str, profile: str, seed: int = 0) -> Run:
     if changes.from_cell:
         print(changes.describe())
     if changes.from_profile:
-        names = ", ".join(changes.from_profile)
-        print(f"set by hand: {names}; tables and figures go to build/own")
-    return Run(number, profile, own=bool(changes.from_profile))
+        print(f"set by hand: {', '.join(changes.from_profile)}")
+    own = own or bool(changes.from_profile)
+    if own:
+        print("tables and figures go to build/own")
+    return Run(number, profile, own)

@@ -117,7 +117,7 @@ def check_parameters(
     papermill only warns about a name that the notebook does not declare, and never checks types.
 
     Args:
-        number: number of the notebook, such as "09". Another name ("yours") declares nothing.
+        number: number of the notebook, such as "09".
         profile: the profile whose values are expected.
         variables: variables of the running notebook. Its list of executed cells, `In`, holds the
             cell that papermill injected.

@@ -453,7 +453,8 @@ def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     """The differences in words, and what they rest on."""
     paired = deciding["paired"].max()
     dialogs = deciding["dialogs"].max()
-    basis = f"This rests on {dialogs:,} dialogs of a version."
+    fewest = deciding["dialogs"].min()
+    basis = f"This rests on at least {fewest:,} dialogs of each version."
     if paired:
         basis = (
             "Dialogs that share their opening count once: the smaller version has "
