@@ -1,10 +1,13 @@
 """Ratings of empathic communication: joined right, and equal to what their authors printed."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from lib import ROOT
 from lib.data.empathic_communication import (
     EXPERTS,
+    FAULTS,
     JUDGES,
     empathic_communication,
     empathic_conversations,
@@ -80,6 +83,35 @@ def test_two_strong_judges_come_near_one_more_expert(ratings):
         },
         abs=0.0006,
     )
+
+
+def test_experts_find_faults_where_they_miss_merits(ratings):
+    """The three faults go with less of the three merits, in the experts' mean ratings."""
+    experts = (
+        ratings[list(EXPERTS)].mean(axis=1).loc["lend_an_ear"].unstack("dimension")
+    )
+    merits = experts.drop(columns=list(FAULTS))
+    assert merits.shape == (50, 3)
+    for fault in FAULTS:
+        assert experts[fault].corr(merits.sum(axis=1), method="spearman") < 0, fault
+
+
+def test_who_sees_more_faults_is_severe(ratings):
+    """The levels that notebook 08 tells, after faults are reversed on their scale (6 - rating)."""
+    merits = ratings.loc["lend_an_ear"].copy()
+    is_fault = merits.index.get_level_values("dimension").isin(FAULTS)
+    assert is_fault.sum() == 150
+    merits[is_fault] = 6 - merits[is_fault]
+    experts = merits[list(EXPERTS)].mean(axis=1)
+    path = ROOT / "data/results/08_strong_leniency.csv"
+    told = pd.read_csv(path, index_col="rater").loc[[*JUDGES, "crowd"]]
+    for rater in told.index:
+        lenient = (merits[rater] - experts) / 4
+        assert told["lend_an_ear"][rater] == pytest.approx(lenient.mean(), abs=1e-5)
+        assert told["faults"][rater] == pytest.approx(
+            lenient[is_fault].mean(), abs=1e-5
+        )
+    assert (told.loc[list(JUDGES), "lend_an_ear"] < 0).all()
 
 
 def test_conversations_join_with_their_ratings():

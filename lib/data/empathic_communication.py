@@ -28,6 +28,9 @@ RATERS = {
 }
 EXPERTS = ("expert 1", "expert 2", "expert 3")
 JUDGES = ("Claude 3.7 Sonnet", "Gemini 2.5 Pro", "GPT-4o")
+#: The dimensions (of Lend an Ear) that name a fault: who rates them higher is more severe. The
+#: authors' notebook reverses the same three before it compares levels.
+FAULTS = ("advice_giving", "self_oriented", "dismissing_emotions")
 RATING_COLUMNS = ["corpus", "conversation", "dimension", "rater", "rating"]
 #: The files with texts, of the three sets that come with them.
 CONVERSATION_FILES = {
@@ -49,8 +52,8 @@ def empathic_communication() -> pd.DataFrame:
     Returns:
         One row per rating: `corpus`, `conversation` (such as "epitome 07"), `dimension`, `rater`
         and `rating`. Scales differ: 1-5 (EmpatheticDialogues, Lend an Ear), 0-2 (EPITOME), 1-7
-        (Perceived Empathy). Higher is more of what the dimension names; three of Lend an Ear name
-        something unwanted (advice_giving, self_oriented, dismissing_emotions).
+        (Perceived Empathy). Higher is more of what the dimension names, which on `FAULTS` is worse
+        and on every other dimension better.
 
     Raises:
         DataError: a file is damaged, or cannot be downloaded.
