@@ -266,7 +266,7 @@ def test_tables_of_the_ten_replies_fit_together():
     assert "people" in columns and len(columns) == len(set(columns))
     gaps = pd.read_csv(ROOT / "data/results/13_gaps.csv", index_col="reply")
     assert (gaps.mean(axis=1).idxmin(), gaps.mean(axis=1).idxmax()) == (5, 10)
-    fooled = ["similarity to prompts", "USL-H, sensible", "UniEval"]
+    fooled = ["similarity to context", "USL-H, sensible", "UniEval"]
     assert gaps.loc[8, fooled].tolist() == [8, 7, 7]
 
 
