@@ -161,7 +161,7 @@ def test_better_keeps_empty_replies():
     corpus = load("better")
     empty = (corpus.turns["response"] == "").sum()
     assert empty > 0
-    assert corpus.report.loc[0, "notes"] == f"{empty} are empty and kept"
+    assert corpus.report.loc[0, "notes"] == f"{empty} empty, kept"
     assert corpus.turns["human_engaging"].value_counts().to_dict() == {
         0.0: 202,
         1.0: 95,

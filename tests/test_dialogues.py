@@ -167,7 +167,7 @@ def test_blank_ratings_are_nan_blank_responses_stay_and_both_are_counted(
         "r",
     ]
     assert import_report(turns)["excluded"].tolist() == [0, 1]
-    assert import_report(turns)["notes"].iloc[0] == "1 are empty and kept"
+    assert import_report(turns)["notes"].iloc[0] == "1 empty, kept"
 
 
 HEAD = "system,dialog,response,human_overall\n"

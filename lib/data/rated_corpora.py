@@ -193,7 +193,7 @@ def load_fed_dialog(file: Path, scores: Path) -> dict:
     _, dialogs = _fed_rows(file)
     parts = corpus_parts(dialogs, scores=_fed_scores(scores))
     unrated = parts["dialogs"].filter(like="human_").isna().any(axis=1).sum()
-    note = f"{unrated} lack a mean in some dimension (NaN): every rating was N/A"
+    note = f"{unrated} without a mean in some dimension (NaN): every rating was N/A"
     parts["report"].loc[0, "notes"] = note
     return parts
 
@@ -368,7 +368,7 @@ def load_grade(name: str, *files: Path) -> dict:
         }
     )
     repeated = (repeat > 1).sum()
-    note = f"{repeated} repeat an earlier context" if repeated else ""
+    note = f"{repeated} with the context of an earlier response" if repeated else ""
     return corpus_parts(turns, note=note)
 
 
@@ -391,7 +391,7 @@ def load_better(file: Path) -> dict:
         }
     )
     empty = turns["response"].str.strip().eq("").sum()
-    return corpus_parts(turns, note=f"{empty} are empty and kept")
+    return corpus_parts(turns, note=f"{empty} empty, kept")
 
 
 @loader("predeng600")

@@ -1227,9 +1227,9 @@ def _report_rows(turns: pd.DataFrame, report: ImportReport) -> list[dict]:
     cut = int((full & turns["turn"].gt(MAX_CONTEXT)).sum())
     notes = []
     if empty:
-        notes.append(f"{empty} are empty and kept")
+        notes.append(f"{empty} empty, kept")
     if cut:
-        notes.append(f"{cut} have more context than the last {MAX_CONTEXT}")
+        notes.append(f"{cut} with more context than the last {MAX_CONTEXT}")
     excluded = _excluded_of("responses", report)
     rows.append(report_row("responses", len(turns), excluded, "; ".join(notes)))
     if report.kept["single ratings"]:
