@@ -198,8 +198,8 @@ def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_pa
         tables.append(beside.assign(automatic=model, A=value))
     (tmp_path / "12_comparisons.csv").unlink()
     pd.concat(tables).to_csv(tmp_path / "12_comparisons.csv", index=False)
-    filled = ledger.replication_ledger(tmp_path).query("column == 'A'")
-    filled = filled[filled["table"] == "15"].set_index("row")
+    every = ledger.replication_ledger(tmp_path)
+    filled = every.query("column == 'A' and table == '15'").set_index("row")
     expected = {
         "TP, BERTScore": (0.01, "roberta-large"),
         "TP, BLEURT": (0.03, "BLEURT-20"),
@@ -212,6 +212,9 @@ def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_pa
         assert filled.loc[row, "model"] == model
         assert "MiniLM" not in filled.loc[row, "reason"]
     assert filled.loc["TP, Prism ref.", "status"] == "other data or model"
+    together = every.query("column == 'all P+A' and table == '15' and model != ''")
+    assert len(together) == len(expected)
+    assert set(together["status"]) == {"other data or model"}  # three metrics of five
     assert math.isnan(filled.loc["TP, Prism Unref.", "ours"])
 
 
@@ -331,9 +334,39 @@ def test_the_all_column_of_twelve_tables_is_a_misprint(every):
     repeated = repeated[repeated["table"].astype(int) >= 7]
     assert repeated["table"].nunique() == 12 and set(repeated["published"]) == {0.009}
     misprints = every[every["status"] == "misprint"]
-    assert len(misprints) == repeated["ours"].notna().sum() + 1 == 49
+    exchanged = misprints.query("paper == 'Wakaki 2024'").set_index("row")["published"]
+    assert exchanged.to_dict() == {"USR, Persona Chat": 4, "USR, Topical Chat": 3}
+    assert len(misprints) == repeated["ours"].notna().sum() + 1 + 2 == 51
     (impossible,) = misprints.query("paper == 'Xu 2022'")["published"]
     assert impossible > math.sqrt(0.354 * (1 - 0.354))
+
+
+def test_what_is_not_public_is_not_called_not_run(every):
+    """Giorgi et al. put five metrics together in Tables 7 to 18, and three in Table 1."""
+    of_giorgi = every[every["paper"] == "Giorgi 2023"]
+    together = of_giorgi[of_giorgi["column"] == "all P+A"]
+    appendix = together["table"].astype(int) >= 7
+    assert set(together.loc[appendix, "status"]) == {"not public"}
+    assert appendix.sum() == 12 * 6
+    on_the_pool = of_giorgi.query("table == '1' and column == 'all P'")
+    on_the_pool = on_the_pool[on_the_pool["row"].str.startswith("DSTC10")]
+    assert set(on_the_pool["status"]) == {"differs"} and len(on_the_pool) == 6
+    fits = results("12_unseen_comparisons", "dataset", "automatic", "psychological")
+    ours = fits.loc[("DSTC10", "specificity", "all"), "P"]
+    assert on_the_pool["ours"].tolist() == pytest.approx([ours] * 6)
+
+    rade = every[every["row"].str.startswith("RADE")]
+    assert set(rade.loc[rade["column"] == "turns", "status"]) == {"not run"}
+    assert set(rade.loc[rade["column"] != "turns", "status"]) == {"not public"}
+
+
+def test_a_reason_names_what_is_ours(every):
+    style = every[every["column"] == "language style matching P"]
+    style = style[style["ours"].notna()]
+    assert style["reason"].str.contains("our own lists in place of LIWC2007").all()
+    no_value = every[every["ours"].isna()]
+    undefined = no_value[no_value["reason"].str.startswith("definition")]
+    assert set(undefined["table"]) == {"6", "9", "10", "11"}  # nothing was measured
 
 
 def test_readings_that_the_ledger_takes_are_told_with_the_earlier_ones(every):

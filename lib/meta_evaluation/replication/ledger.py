@@ -1,4 +1,4 @@
-"""The ledger: every number that the three papers' tables print, ours beside it, and its status."""
+"""The ledger: the numbers in the three papers' tables, ours beside each, and its status."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -242,6 +242,7 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
             _read(results, "12_alone"),
             _read(results, "12_unseen"),
             traits.rename(columns={"model": "metric"}),
+            _all_on_the_pool(results),
         ]
     )
     alone = alone.rename(columns={"ours": "number"})
@@ -261,6 +262,14 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
         beside.assign(column="A", number=beside["A"]),
     ]
     return [table.assign(paper=GIORGI) for table in tables]
+
+
+def _all_on_the_pool(results: Path) -> pd.DataFrame:
+    """P of the three turn-level metrics together on the pooled sets of Table 1."""
+    table = _read(results, "12_unseen_comparisons")
+    table = table[(table["dataset"] == "DSTC10") & (table["psychological"] == "all")]
+    table = table.rename(columns={"psychological": "metric", "P": "ours"})
+    return table[["dataset", "metric", "ours", "notebook"]].head(1)
 
 
 def _printed_cells(alone: pd.DataFrame) -> pd.DataFrame:
