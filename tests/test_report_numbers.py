@@ -195,7 +195,7 @@ def test_the_first_screen_tells_the_numbers_of_the_tables(both):
                 ]
                 assert is_rounded(number, sum(counts))
             assert is_rounded(paired[1] if paired else "0", verdict["paired"])
-        silent = re.search(r"show no difference for (\S+) %", answer.text)
+        silent = re.search(r"reach no decision on (\S+) %", answer.text)
         shares = [row["silent_share"] for row in tables["verdicts"]]
         shares = [share for share in shares if share is not None]
         assert bool(silent) == bool(shares)

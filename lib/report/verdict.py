@@ -412,7 +412,7 @@ def _describe_error_rate(verdict: str, rate: pd.Series | None) -> str:
     if verdict == "no difference shown":
         silent = 100 * rate["silent"] / rate["pairs"]
         return (
-            f"On public corpora these metrics show no difference for {silent:.0f} % of the "
+            f"On public corpora these metrics reach no decision on {silent:.0f} % of the "
             f"{rate['pairs']:.0f} pairs of systems that raters distinguish."
         )
     calls = int(rate["right"] + rate["wrong"])
