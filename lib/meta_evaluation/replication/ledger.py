@@ -29,8 +29,9 @@ GIORGI = PAPERS[0]
 XU = PAPERS[1]
 WAKAKI = PAPERS[2]
 KEYS = ["paper", "table", "row", "column"]
-#: What the pattern of a rule can be about; `model` is the one that ran for ours.
-RULE_KEYS = [*KEYS, "model"]
+#: What the pattern of a rule can be about: also the model that ran for ours, and the lexicon of
+#: style matching in the run of notebook 12 that computed ours.
+RULE_KEYS = [*KEYS, "model", "lexicon"]
 
 #: How to read the printed tables (files of `data/published`, "printed") and those tables of
 #: `data/results` that keep the papers' names ("own"): `same` are columns that all rows share,
@@ -104,7 +105,8 @@ def replication_ledger(results: Path = ROOT / "data" / "results") -> pd.DataFram
         rules=published_table("ledger_reasons", dtype=str).fillna(""),
     )
     earlier = our_numbers(results, EARLIER_READINGS)
-    earlier = earlier[earlier["notebook"] == "15"].drop(columns=["notebook", "model"])
+    earlier = earlier[earlier["notebook"] == "15"]
+    earlier = earlier.drop(columns=["notebook", "model", "lexicon"])
     earlier = earlier.rename(columns={"ours": "earlier"})
     return table.merge(earlier, how="left", on=["paper", "row", "column"])
 
@@ -114,7 +116,7 @@ def join_ledger(
 ) -> pd.DataFrame:
     """The ledger (see `replication_ledger`) of `printed_numbers`, `our_numbers` and the reasons."""
     table = printed.merge(ours, how="left", on=["paper", "row", "column"])
-    table["model"] = table["model"].fillna("")
+    table = table.fillna({"model": "", "lexicon": ""})
     table["difference"] = table["ours"] - table["published"]
     table["status"] = replication_status(
         table["published"], table["ours"], table["digits"], spread=table["spread"]
@@ -130,8 +132,8 @@ def join_ledger(
 def apply_rules(table: pd.DataFrame, rules: pd.DataFrame) -> pd.DataFrame:
     """Give each row of the ledger the reason, notebook and status of the first rule that matches.
 
-    A rule's patterns of paper, table, row, column and model must match whole names, and ""
-    matches all.
+    A rule's patterns of paper, table, row, column, model and lexicon must match whole names, and
+    "" matches all.
     The rules "not run" and "not public" are for rows without a number of ours, the others for rows
     with one. A rule without a status leaves the status of `replication_status`, and a row that has
     a notebook keeps it. Where no rule matches, the reason is "".
@@ -213,7 +215,7 @@ def _long_form(frame: pd.DataFrame, mapping: dict) -> pd.DataFrame:
 
 
 def our_numbers(results: Path, readings: Mapping[str, str] = READINGS) -> pd.DataFrame:
-    """Our numbers under the printed names: paper, row, column, ours, notebook, model.
+    """Our numbers under the printed names: paper, row, column, ours, notebook, model, lexicon.
 
     A row and a column name one number in every table of a paper that prints it. Where two of our
     tables hold it, the first counts; those of `15_readings` by the `readings` come first.
@@ -224,8 +226,8 @@ def our_numbers(results: Path, readings: Mapping[str, str] = READINGS) -> pd.Dat
     tables += [*_regressions(results), _correlations_by_model(results)]
     tables += [*_packaged_bertscore(results), _sizes(results)]
     keys = ["paper", "row", "column"]
-    numbers = pd.concat(tables)[[*keys, "number", "notebook", "model"]]
-    numbers = numbers.fillna({"model": ""}).dropna()
+    numbers = pd.concat(tables)[[*keys, "number", "notebook", "model", "lexicon"]]
+    numbers = numbers.fillna({"model": "", "lexicon": ""}).dropna()
     numbers = numbers.drop_duplicates(keys)
     return numbers.rename(columns={"number": "ours"})
 
@@ -261,7 +263,9 @@ def _regressions(results: Path) -> list[pd.DataFrame]:
         beside.assign(column=both, number=beside["P+A"]),
         beside.assign(column="A", number=beside["A"]),
     ]
-    return [table.assign(paper=GIORGI) for table in tables]
+    lexica = _read(results, "12_lexica").set_index("metric")["lexicon"]
+    style = lexica["language_style_matching"]
+    return [table.assign(paper=GIORGI, lexicon=style) for table in tables]
 
 
 def _all_on_the_pool(results: Path) -> pd.DataFrame:
