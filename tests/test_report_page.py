@@ -596,6 +596,18 @@ def test_issues_that_were_found_come_before_those_that_were_not():
     assert table["version"].iloc[-1] == "not looked for"
 
 
+@pytest.mark.parametrize(
+    "facts, version", [([], "not looked for"), (["I row."], "all")]
+)
+def test_contradictions_of_a_persona_need_a_persona(facts, version):
+    turns = two_versions(dialogs=6)
+    turns["fact"] = [facts] * len(turns)
+    table = report.build_report(turns, embeddings=False).issues
+    (row,) = table[table["issue"] == "contradicts the persona"].to_dict("records")
+    assert row["version"] == version
+    assert ("no persona or other fact in the file" in row["note"]) == (not facts)
+
+
 def test_an_echo_of_the_user_is_named_beside_its_pair():
     """A metric that decides may prefer it: similarity to context does."""
     turns = two_versions(dialogs=5)

@@ -84,11 +84,11 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
         On the index of `turns`: the metrics of `RULES` among `scores`; overlap_with_user and
         overlap_with_itself, the highest word overlap (Dice) with an earlier utterance of either
         speaker; words_said_twice, the longest run of words that stands twice in a row;
-        negated_fact, the word overlap of a sentence with a fact where only one of the two is
-        negated; open_end, the share of the system's replies that end with a punctuation mark, where
-        this one does not; dialogs_with_it, the dialogs in which its system gives this very reply.
-        An empty reply has a length and nothing else. "toxicity" is the file's own score or that of
-        the first model that was asked for, "toxicity[toxic-bert]" say.
+        negated_fact (if the file has facts), the word overlap of a sentence with a fact where only
+        one of the two is negated; open_end, the share of the system's replies that end with a
+        punctuation mark, where this one does not; dialogs_with_it, the dialogs in which its system
+        gives this very reply. An empty reply has a length and nothing else. "toxicity" is the
+        file's own score or that of the first model that was asked for, "toxicity[toxic-bert]" say.
 
     >>> turns = pd.DataFrame({"system": "A", "dialog": ["1"], "context": [["So you have a dog?"]],
     ...     "response": ["I do not have a dog."], "fact": [["I have a dog."]]})
@@ -108,7 +108,7 @@ def reply_signals(turns: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     signals["overlap_with_user"] = with_user
     signals["overlap_with_itself"] = with_itself
     signals["words_said_twice"] = text.map(_longest_stutter)
-    if "fact" in turns:
+    if "fact" in turns and any(len(facts) for facts in turns["fact"]):
         pairs = zip(text, turns["fact"], strict=True)
         signals["negated_fact"] = [
             contradiction(response, facts) for response, facts in pairs
@@ -323,7 +323,10 @@ def issue_table(
         row = {"issue": rule.issue, "metric": rule.metric, "number": number}
         row |= {"rule": rule_text(rule), "note": ""}
         if number not in applies:
-            note = f"not looked for: no score of {name}"
+            lacking = f"score of {name}"
+            if rule.metric == "negated_fact":
+                lacking = "persona or other fact in the file"
+            note = f"not looked for: no {lacking}"
             missing = {"version": "not looked for", "replies": 0, "note": note}
             rows.append(row | missing)
         elif replies[number].sum() == 0:
