@@ -300,8 +300,7 @@ def test_findings_of_the_readme_stand_in_the_tables():
     pairs = f"Of {rule['pairs']:.0f} pairs whose ratings differ significantly"
     told(f"{pairs}, BERTScore decides {decided:.0f} (two wrongly)")
     told(
-        f"On a new corpus, up to {100 * rule['high']:.0f} % of its decisions may be wrong "
-        "(upper 95 % bound)"
+        f"On a new corpus more may be wrong: up to {100 * rule['high']:.0f} % (upper 95 % bound)"
     )
     without = rates.loc["context_similarity"]
     told(f"for *similarity to context*, up to {100 * without['high']:.0f} %")
@@ -316,6 +315,6 @@ def test_findings_of_the_readme_stand_in_the_tables():
     told(
         f"Of {ledger.sum():,} table cells, {ledger['not public']} need data or models that are not "
         f"public and {ledger['not run']} were not run. Of the other {compared}, {good} ({distinct} "
-        f"without repeats) are reproduced or close; {ledger['other data or model']} rest on other "
+        f"without repeats) are reproduced or close; {ledger['other data or model']} use other "
         f"data or models, {ledger['differs']} differ, and {ledger['misprint']} are misprints"
     )
