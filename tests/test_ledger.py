@@ -177,10 +177,18 @@ def test_ours_are_the_numbers_of_the_results(every):
         assert cells[key] == pytest.approx(value, rel=1e-12), key
 
 
+def ledger_with(folder, **tables: pd.DataFrame) -> pd.DataFrame:
+    """The ledger of our committed tables, some of them replaced."""
+    for file in RESULTS.glob("*.csv"):
+        if file.stem not in tables:
+            (folder / file.name).symlink_to(file)
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    return ledger.replication_ledger(folder)
+
+
 def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_path):
     """A and P+A of notebook 12, once a run with models of the hub has written them."""
-    for file in RESULTS.glob("*.csv"):
-        (tmp_path / file.name).symlink_to(file)
     beside = pd.read_csv(RESULTS / "12_comparisons.csv")
     beside = beside[beside["dataset"] == "TP"].drop_duplicates("psychological")
     A = {
@@ -197,9 +205,7 @@ def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_pa
     tables = []
     for model, value in A.items():
         tables.append(beside.assign(automatic=model, A=value))
-    (tmp_path / "12_comparisons.csv").unlink()
-    pd.concat(tables).to_csv(tmp_path / "12_comparisons.csv", index=False)
-    every = ledger.replication_ledger(tmp_path)
+    every = ledger_with(tmp_path, **{"12_comparisons": pd.concat(tables)})
     filled = every.query("column == 'A' and table == '15'").set_index("row")
     expected = {
         "TP, BERTScore": (0.01, "roberta-large"),
@@ -217,16 +223,6 @@ def test_a_row_is_filled_by_the_model_that_the_paper_used_and_by_no_other(tmp_pa
     assert len(together) == len(expected)
     assert set(together["status"]) == {"other data or model"}  # three metrics of five
     assert math.isnan(filled.loc["TP, Prism Unref.", "ours"])
-
-
-def ledger_with(folder, **tables: pd.DataFrame) -> pd.DataFrame:
-    """The ledger of our committed tables, some of them replaced."""
-    for file in RESULTS.glob("*.csv"):
-        if file.stem not in tables:
-            (folder / file.name).symlink_to(file)
-    for name, table in tables.items():
-        table.to_csv(folder / f"{name}.csv", index=False)
-    return ledger.replication_ledger(folder)
 
 
 def with_style(every: pd.DataFrame) -> pd.DataFrame:
@@ -279,20 +275,18 @@ def test_style_matching_with_liwc_is_compared(tmp_path):
 
 def test_correlations_by_a_model_fill_the_rows_of_wakaki(tmp_path):
     """Tables 6 and 16: BERTScore and BLEURT of notebook 03, USL-H of notebook 04."""
-    for file in RESULTS.glob("*.csv"):
-        (tmp_path / file.name).symlink_to(file)
     models = {
         "03_embedding_correlations": "bertscore_f1[roberta-large]",
         "04_all_correlations": "usl_h[bert-base-uncased]",
     }
+    tables = {}
     for name, metric in models.items():
         table = pd.read_csv(RESULTS / f"{name}.csv")
         by_model = table[table["metric"] == "bertscore_f1"].assign(
             metric=metric, value=0.5
         )
-        (tmp_path / f"{name}.csv").unlink()
-        pd.concat([table, by_model]).to_csv(tmp_path / f"{name}.csv", index=False)
-    filled = ledger.replication_ledger(tmp_path)
+        tables[name] = pd.concat([table, by_model])
+    filled = ledger_with(tmp_path, **tables)
     filled = filled[filled["table"].isin(["6", "16"]) & (filled["ours"] == 0.5)]
     cells = filled.groupby("row")["column"].agg(set).to_dict()
     on_topical = {"usr topical pearson", "usr topical spearman"}

@@ -64,6 +64,9 @@ WORDINGS = {
     "dialogs_with_it": "the same reply in at least {bound:g} dialogs",
 }
 
+#: What a rule lacks where it cannot look, if that is no score.
+LACKING = {"negated_fact": "persona or other fact in the file"}
+
 #: What a rule saw in one reply.
 EVIDENCE = {
     "length": "no words",
@@ -323,9 +326,7 @@ def issue_table(
         row = {"issue": rule.issue, "metric": rule.metric, "number": number}
         row |= {"rule": rule_text(rule), "note": ""}
         if number not in applies:
-            lacking = f"score of {name}"
-            if rule.metric == "negated_fact":
-                lacking = "persona or other fact in the file"
+            lacking = LACKING.get(rule.metric, f"score of {name}")
             note = f"not looked for: no {lacking}"
             missing = {"version": "not looked for", "replies": 0, "note": note}
             rows.append(row | missing)

@@ -452,13 +452,12 @@ def _undecided(rows: pd.DataFrame) -> str:
 def _explain(deciding: pd.DataFrame, version: str, against: str) -> str:
     """The differences in words, and what they rest on."""
     paired = deciding["paired"].max()
-    dialogs = deciding["dialogs"].max()
-    fewest = deciding["dialogs"].min()
-    basis = f"This rests on at least {fewest:,} dialogs of each version."
+    dialogs = deciding["dialogs"]
+    basis = f"This rests on at least {dialogs.min():,} dialogs of each version."
     if paired:
         basis = (
             "Dialogs that share their opening count once: the smaller version has "
-            f"{dialogs:,} such units, {paired:,} of them also in the other version."
+            f"{dialogs.max():,} such units, {paired:,} of them also in the other version."
         )
     return f"{explain_differences(deciding, version, against)} {basis}"
 
